@@ -455,8 +455,11 @@ void Placer::put(const Spans& m) {
   for (int k = 0; k < items.count; ++k) {
     if (!lanes.shows(m.lane[k])) continue;
     const float from = time.at(m.begin[k]), to = time.at(std::min(m.end[k], m.now));
-    const float tall = std::min(lanes.slot, px(22));
-    const float top = lanes.middle(m.lane[k]) - tall / 2;
+    // A glyph: so many lanes that the bar fills.
+    const int last = m.lane[k] + std::max<int>(items.glyph[k], 1) - 1;
+    const float room = lanes.begin(last) + lanes.slot - lanes.begin(m.lane[k]);
+    const float tall = items.glyph[k] > 0 ? room : std::min(room, px(22));
+    const float top = lanes.begin(m.lane[k]) + (room - tall) / 2;
     const float apart = to - from > px(5) ? px(1) : 0;
     const Area area{from, top, std::max(to - apart, from + 1), top + tall - seam};
     const bool waste = items.state[k] == State::wasted;

@@ -279,6 +279,7 @@ void Placer::put(const Links& m) {
       start = {along(from, a), down ? from.y1 : from.y0};
       end = {along(to, b), down ? to.y0 : to.y1};
     }
+    const bool arrow = m.items.glyph[k] > 0;  // something moves there
     const Point bend{upright ? 0 : (end.x - start.x) * 0.45f,
                      upright ? (end.y - start.y) * 0.45f : 0};
     put_stroke({.of = id(m.items, k),
@@ -286,8 +287,9 @@ void Placer::put(const Links& m) {
                            {start.x + bend.x, start.y + bend.y},
                            {end.x - bend.x, end.y - bend.y},
                            end},
-                .width = 1.2f,
+                .width = arrow ? 3 : 1.2f,
                 .curved = true,
+                .arrow = arrow,
                 .state = m.items.state[k],
                 .tone = m.items.tone[k],
                 .layer = Layer::over});

@@ -87,7 +87,7 @@ void check_alike(const lab::Lesson& lesson) {
 // ---- scales ---------------------------------------------------------------------------------------
 
 /// Lessons that have said which of their axes are fixed.
-constexpr std::string_view kDeclared[] = {"coalescing"};
+constexpr std::string_view kDeclared[] = {"coalescing", "hopper-gemm"};
 
 /// How many pixels a unit of each fixed axis has where it is on show.
 std::map<std::string, double> units_of(const Scene& scene, const picture::Extent& extent,

@@ -103,23 +103,6 @@ std::optional<Question> wgmma_question(const lab::Report& bench) {
   return question;
 }
 
-std::optional<Question> pipe_question(const lab::Report& bench) {
-  const auto busy = number_with(bench, "counters", {{"rung", "persistent"}}, "tensor_pipe");
-  const auto first = number_with(bench, "counters", {{"rung", "wgmma"}}, "tensor_pipe");
-  if (!busy || !first) return std::nullopt;
-  const auto say = [](double percent) { return fmt::format("{:.0f} %", percent); };
-  Question question = of_kind(
-      "tensor-pipe",
-      ask_number("In how many of its cycles is the tensor pipe busy in persistent, as the "
-                 "hardware counts?",
-                 std::round(*busy), {25, 50, 70, 85, 95, std::round(*first)}, say,
-                 fmt::format("copies and products overlap ({:.0f} %, and {:.0f} % in wgmma, {}).",
-                             *busy, *first, measured::where_measured(bench)),
-                 0));
-  question.masks = {"Counters"};
-  return question;
-}
-
 /// The older instruction with a ring against the newer one without.
 std::optional<Question> older_question(const lab::Report& bench) {
   const auto old = rate(bench, "mma-sync"), one_stage = rate(bench, "wgmma");
@@ -136,22 +119,6 @@ std::optional<Question> older_question(const lab::Report& bench) {
           fmt::format("an instruction is as fast as what is brought to it ({:.0f} against {:.0f} "
                       "TFLOP/s at {}, {}).",
                       *old, *one_stage, kSize, measured::where_measured(bench))));
-}
-
-/// From one stage to two, where what one takes is known.
-std::optional<Question> two_stages_question(const lab::Report& bench) {
-  const auto of = [&](const char* stages, const char* column) {
-    return number_with(bench, "stages_measured", {{"stages", stages}}, column);
-  };
-  const auto one = of("1", "cycles"), two = of("2", "cycles"), said = of("2", "predicted");
-  if (!one || !two || !said) return std::nullopt;
-  return about_view(
-      "Stages", "two-stages",
-      ask_number(fmt::format("With one stage a k-tile takes {}. How many with two?", cycles(*one)),
-                 *two, apart(*two, {*one, *one / 2, *one / 4, 0.75 * *one, 1.5 * *one}), cycles,
-                 fmt::format("while one k-tile is multiplied the next is on its way, and only the "
-                             "longer of the two counts ({}, {}; predicted {}).",
-                             cycles(*two), measured::where_measured(bench), cycles(*said))));
 }
 
 /// What comes takes shared memory's time as well.
@@ -249,9 +216,8 @@ std::optional<Question> order_question(const lab::Report& bench) {
 std::vector<Question> HopperGemmScene::measured_questions(const lab::Report& bench) const {
   std::vector<Question> all;
   for (const auto& each : {stages_question(bench), library_question(bench), wgmma_question(bench),
-                           older_question(bench), pipe_question(bench), two_stages_question(bench),
-                           fed_question(bench), conflict_question(bench), order_question(bench),
-                           data_question(bench)}) {
+                           older_question(bench), fed_question(bench), conflict_question(bench),
+                           order_question(bench), data_question(bench)}) {
     if (each) all.push_back(shuffled(*each, bench));
   }
   return all;

@@ -10,13 +10,12 @@ using hopper_gemm::What;
 
 namespace {
 
-constexpr KTileLife::Both kNoClocks = {kNever, kNever};
+constexpr KTileLife::Both kNotYet = {kNever, kNever};
 
-/// Whether a consumer issued its products before the clock `at` (never: at all).
-bool read_before(const KTileLife& life, std::int64_t at) {
-  return std::any_of(life.issues.begin(), life.issues.end(), [&](std::int64_t issued) {
-    return issued != kNever && (at == kNever || issued < at);
-  });
+/// Whether a consumer issued its products before the event `at` (never: at all).
+bool read_before(const KTileLife& life, int at) {
+  return std::any_of(life.issues.begin(), life.issues.end(),
+                     [&](int issued) { return issued != kNever && (at == kNever || issued < at); });
 }
 
 }  // namespace
@@ -38,8 +37,8 @@ bool HopperGemmScene::all_released(const KTileLife& life) const {
   return true;
 }
 
-/// Whether all had given it back by the clock `at` (never: by now).
-bool HopperGemmScene::released_before(const KTileLife& life, std::int64_t at) const {
+/// Whether all had given it back by the event `at` (never: by now).
+bool HopperGemmScene::released_before(const KTileLife& life, int at) const {
   for (int c = 0; c < trace_.consumers; ++c) {
     if (life.releases[c] == kNever || (at != kNever && life.releases[c] > at)) return false;
   }
@@ -52,19 +51,15 @@ void HopperGemmScene::take_of_consumer(HopperMoment& now, const hopper_gemm::Eve
   if (c < 0 || c >= static_cast<int>(now.consumers.size())) return;
   ConsumerNow& consumer = now.consumers[c];
   if (event.what == What::stores || event.what == What::stored) {
-    auto& clocks = event.what == What::stores ? now.stores : now.stored;
-    clocks.try_emplace(event.number, kNoClocks).first->second[c] = event.clock;
-    const bool last = event.number + 1 >= std::ssize(trace_.tiles);
+    auto& events = event.what == What::stores ? now.stores : now.stored;
+    events.try_emplace(event.number, kNotYet).first->second[c] = now.now;
     if (event.what == What::stores) {
       // Who stores the sums has waited for all that adds to them.
       for (const int k : std::exchange(consumer.under_way, {})) {
-        now.lives[k].waited[c] = event.clock;
+        now.lives[k].waited[c] = now.now;
         ++consumer.added;
       }
     }
-    consumer.doing = event.what == What::stores ? ConsumerNow::stores
-                     : last                     ? ConsumerNow::is_done
-                                                : ConsumerNow::nothing;
     return;
   }
   KTileLife& life = now.lives[event.number];
@@ -77,26 +72,22 @@ void HopperGemmScene::take_of_consumer(HopperMoment& now, const hopper_gemm::Eve
   auto& under_way = consumer.under_way;
   switch (event.what) {
     case What::waits_full:
-      life.waits_full[c] = event.clock;
-      consumer.doing = ConsumerNow::waits;
+      life.waits_full[c] = now.now;
       break;
     case What::issues:
-      life.issues[c] = event.clock;
-      consumer.doing = ConsumerNow::issues;
+      life.issues[c] = now.now;
       under_way.push_back(event.number);
       break;
     case What::commits:
-      life.commits[c] = event.clock;
-      consumer.doing = ConsumerNow::goes_on;
+      life.commits[c] = now.now;
       break;
     case What::waited:
-      life.waited[c] = event.clock;
-      consumer.doing = ConsumerNow::goes_on;
+      life.waited[c] = now.now;
       std::erase(under_way, event.number);
       ++consumer.added;
       break;
     case What::releases:
-      life.releases[c] = event.clock;
+      life.releases[c] = now.now;
       if (all_released(life)) ++now.released;
       break;
     default:
@@ -111,47 +102,25 @@ void HopperGemmScene::take(HopperMoment& now, const hopper_gemm::Event& event) c
   life.stage = event.stage;
   switch (event.what) {
     case What::waits_empty:
-      life.waits_empty = event.clock;
+      life.waits_empty = now.now;
       break;
     case What::expects:
-      life.expects = event.clock;
+      life.expects = now.now;
       life.announced = event.bytes;
       break;
     case What::copies:
-      life.copies = event.clock;
+      life.copies = now.now;
       ++now.copied;
       break;
     case What::lands:
-      if (life.lands == kNever) life.lands = event.clock;
+      if (life.lands == kNever) life.lands = now.now;
       life.arrived += event.bytes;
       break;
     case What::flips:
-      life.flips = event.clock;
+      life.flips = now.now;
       break;
     default:
       break;
-  }
-}
-
-/// Waiting, and the time from the first to the last thing that a lane did.
-void HopperGemmScene::count_waits(HopperMoment& now) const {
-  const auto add = [&](LaneClock& clock, std::int64_t from, std::int64_t to) {
-    if (from != kNever) clock.waited += static_cast<double>((to == kNever ? now.now : to) - from);
-  };
-  for (const auto& [number, life] : now.lives) {
-    add(now.producer, life.waits_empty, life.expects);
-    add(now.consumer, life.waits_full[0], life.issues[0]);
-  }
-  for (const int lane : {0, 1}) {
-    std::int64_t first = kNever, last = 0;
-    for (int e = 0; e < now.events; ++e) {
-      const hopper_gemm::Event& event = trace_.events[e];
-      if (event.lane != lane) continue;
-      if (first == kNever) first = event.clock;
-      last = event.clock;
-    }
-    (lane == 0 ? now.producer : now.consumer).ran =
-        first == kNever ? 0 : static_cast<double>(last - first);
   }
 }
 
@@ -160,10 +129,9 @@ HopperMoment HopperGemmScene::moment(Cursor cursor) const {
   now.events = std::clamp(cursor.tile, 0, trace_.steps());
   now.stages.resize(std::max(trace_.stages, 1));
   now.consumers.resize(std::clamp(trace_.consumers, 1, 2));
-  for (int e = 0; e < now.events; ++e) take(now, trace_.events[e]);
+  for (now.now = 1; now.now <= now.events; ++now.now) take(now, trace_.events[now.now - 1]);
   if (now.events > 0) {
     now.last = &trace_.events[now.events - 1];
-    now.now = now.last->clock;
     const bool of_tile = now.last->what == What::stores || now.last->what == What::stored;
     now.tile = of_tile ? now.last->number : now.last->number / std::max(k_tiles(), 1);
     now.k_tile = of_tile ? (now.tile + 1) * k_tiles() - 1 : now.last->number;
@@ -172,17 +140,16 @@ HopperMoment HopperGemmScene::moment(Cursor cursor) const {
     if (life.stage < 0 || life.stage >= std::ssize(now.stages)) continue;
     StageNow& stage = now.stages[life.stage];
     const bool begun = life.expects != kNever || life.copies != kNever;
-    const bool used = life.issues != kNoClocks;
+    const bool used = life.issues != kNotYet;
     if (life.flips != kNever || used) ++stage.full_phases;
     if (all_released(life)) ++stage.empty_phases;
     if (!begun) continue;
     const auto before = now.lives.find(stage.k_tile);
     stage.overwritten =
         broken() && before != now.lives.end() && !released_before(before->second, life.copies);
-    stage.before = stage.k_tile;
     stage.k_tile = number;
-    stage.released_by = static_cast<int>(std::count_if(
-        life.releases.begin(), life.releases.end(), [](std::int64_t at) { return at != kNever; }));
+    stage.released_by = static_cast<int>(std::count_if(life.releases.begin(), life.releases.end(),
+                                                       [](int at) { return at != kNever; }));
     stage.read_early = broken() && has_tma() && read_before(life, life.flips);
     const bool there = has_tma() ? life.flips != kNever : life.copies != kNever;
     stage.state = all_released(life) ? StageNow::released
@@ -190,7 +157,6 @@ HopperMoment HopperGemmScene::moment(Cursor cursor) const {
                   : there            ? StageNow::full
                                      : StageNow::filling;
   }
-  count_waits(now);
   return now;
 }
 

@@ -19,7 +19,6 @@ using words::counted;
 
 namespace {
 
-constexpr float kTurnsLeft = 6.2f;  ///< margin for the words beside the turns, in heights of a line
 constexpr int kRows = kBankRows, kChunks = kBankGroups;  ///< what the swizzle view shows
 
 std::string range(int first, int count) {
@@ -31,12 +30,13 @@ std::string range(int first, int count) {
 struct Chunk {
   int row = 0, chunk = 0;
 };
-std::array<Chunk, kRows * kChunks> chunks_with(int swizzle) {
+std::array<Chunk, kRows * kChunks> chunks_with(int swizzle, bool plain = false) {
   const TileLayout layout{kRows, 2, swizzle};
   std::array<Chunk, kRows * kChunks> places{};
   for (int row = 0; row < kRows; ++row) {
     for (int chunk = 0; chunk < kChunks; ++chunk) {
-      places[static_cast<std::size_t>(layout.byte(row, chunk * 8) / 16)] = {row, chunk};
+      const int byte = plain ? layout.plain_byte(row, chunk * 8) : layout.byte(row, chunk * 8);
+      places[static_cast<std::size_t>(byte / 16)] = {row, chunk};
     }
   }
   return places;
@@ -74,7 +74,9 @@ Box HopperGemmScene::matrices(const HopperMoment& now, int followed) const {
           {.weight = share(trace_.tiles_down)});
   Box lower =
       row({"lower"}, {with(operand(now, followed, true), left), with(tiles_of_c(now), right)});
-  return column({"matrices"}, {std::move(upper), std::move(lower)}, {.weight = 1.4f});
+  Box made = column({"matrices"}, {std::move(upper), std::move(lower)}, {.weight = 1.4f});
+  made.label = text("device memory");
+  return made;
 }
 
 /// A's row of tiles, or B's, that the tile of C needs: those that were asked for in their k-tiles' tones.
@@ -110,7 +112,7 @@ Box HopperGemmScene::operand(const HopperMoment& now, int followed, bool is_a) c
       box(is_a ? Key{"matrix_a"} : Key{"matrix_b"}, {grid},
           is_a ? text(fmt::format("A {} × {}, pitch {} B", extent, trace_.k, trace_.k_pitch_bytes),
                       fmt::format("A {} × {}", extent, trace_.k), "A")
-               : text(fmt::format("B {} × {}, transposed", extent, trace_.k), "B"));
+               : text(fmt::format("B {} × {}", extent, trace_.k), "B"));
   if (any) {
     const Key here = is_a ? Key{"A", at.row, in_tile} : Key{"B", in_tile, at.column};
     made.marks.emplace_back(Frame{is_a ? Key{"a_box"} : Key{"b_box"}, {here}, State::current});
@@ -205,11 +207,11 @@ Box HopperGemmScene::sums(const HopperMoment& now) const {
     }
     each.about = {{"k-tile", {-1, numbers}}};
     Box made = box({"sums", c}, {cells}, text(this->consumer(c)),
-                   {.weight = 0, .least_height = 1.1f, .left = 5.4f, .right = 4.8f});
+                   {.least_height = 1.1f, .left = 5.4f, .right = 4.8f});
     made.value = text(fmt::format("{} of {}", consumer.added, k_tiles()));
     rows.push_back(std::move(made));
   }
-  Box made = column({"sums"}, std::move(rows), {.close = true, .rank = 3, .weight = 0});
+  Box made = column({"sums"}, std::move(rows), {.close = true, .rank = 3, .weight = 0.4f});
   const std::string size = fmt::format("sums, 64 × {} each", trace_.columns);
   made.label = !has_wgmma() || now.lives.empty() ? text(size + ", in registers", size, "sums")
                : any_under_way ? text(size + ": not to be read", "sums: not to be read", "sums")
@@ -225,66 +227,43 @@ TileLayout HopperGemmScene::layout_of(bool is_a) const {
           trace_.swizzle};
 }
 
-/// Of the rows of the chosen chunk, how many lie in each group of banks: more than one take turns.
-Box HopperGemmScene::turns(int chunk, bool swizzled) const {
-  const BankTurns turns = turns_of(layout_of(true), chunk, swizzled);
-  Cells cells{items(swizzled ? Name("swizzled_turn") : Name("plain_turn"), kChunks)};
-  cells.x = "bank";
-  for (const int rows : turns.rows) {
-    cells.items.names.push_back(rows == 0 ? "" : std::to_string(rows));
-    cells.items.state.each.push_back(rows == 0   ? State::to_come
-                                     : rows == 1 ? State::plain
-                                                 : State::wasted);
-  }
-  cells.items.about = {{"banks", {-1, numbers(kChunks)}}};
-  const std::string all = counted(turns.turns(), "turn"), how = swizzled ? "swizzled" : "plain";
-  return box(swizzled ? Key{"swizzled_turns"} : Key{"plain_turns"}, {cells},
-             text(fmt::format("{}: {}", how, all), fmt::format("{} {}", how, turns.turns()), how),
-             {.weight = 0, .least_width = 5, .least_height = 1.05f, .left = kTurnsLeft});
-}
-
-/// Eight rows of a k-tile in shared memory: a line of cells is 128 bytes, a cell 16, four banks. Below them
-/// how many of the framed ones meet in the same banks, as they lie and without the swizzle.
-Box HopperGemmScene::swizzle(const View& view) const {
-  const auto places = chunks_with(trace_.swizzle);
-  const int place = std::clamp(view.pick("place", 0), 0, kRows * kChunks - 1);
-  const int chosen = places[static_cast<std::size_t>(place)].chunk;
-  Cells grid{items("chunk", kRows * kChunks)};
+/// Eight rows of a k-tile, as they come or as they lie in a stage: a line of cells is 128 bytes, a cell 16, in the
+/// tone of its four banks. One chunk of each row is framed: those in one group of banks take turns.
+Box HopperGemmScene::rows_in_banks(int chunk, bool plain) const {
+  const int swizzle = plain ? kDepthBytes : trace_.swizzle;
+  const auto places = chunks_with(swizzle, plain);
+  Cells grid{items(plain ? Name("plain_chunk") : Name("chunk"), kRows * kChunks)};
   grid.columns = kChunks;
-  grid.x = "bank";
-  grid.y = "line";
-  grid.items.act = {Act::pick, "place"};
+  grid.x = plain ? Name("plain_bank") : Name("bank");
+  grid.y = plain ? Name("row") : Name("line");
   std::vector<int> banks;
   for (int at = 0; at < kRows * kChunks; ++at) {
-    const Chunk& each = places[static_cast<std::size_t>(at)];
-    const bool framed = each.chunk == chosen;
-    grid.items.names.push_back(std::to_string(each.chunk));
-    grid.items.state.each.push_back(at == place ? State::current
-                                    : framed    ? State::plain
-                                                : State::to_come);
+    const bool framed = places[static_cast<std::size_t>(at)].chunk == chunk;
+    grid.items.names.push_back(std::to_string(places[static_cast<std::size_t>(at)].chunk));
+    grid.items.state.each.push_back(framed ? State::plain : State::to_come);
     grid.items.flags.each.push_back(framed ? kPicked : kNone);
     banks.push_back(at % kChunks);
+    grid.items.tone.each.push_back(static_cast<std::uint8_t>((banks.back() + 1) % kChunks));
   }
   grid.items.about = {{"banks", {-1, banks}}};
-  std::vector<Box> stacked = {
-      box({"chunks"}, {grid}, {}, {.least_width = 5, .least_height = 6.4f, .left = kTurnsLeft}),
-      turns(chosen, false)};
-  if (trace_.swizzle > 0) stacked.push_back(turns(chosen, true));
-  const int boxes = 128 / box_bytes();
-  std::vector<Text> said = {
-      text(chunk_line(place)),
-      text(has_tma() ? fmt::format("boxes of {} B: {} of A, {} of B", box_bytes(), boxes, boxes)
-                     : std::string("no boxes: threads put the chunks there"))};
-  Box made = row({"swizzle"},
-                 {column({"banks"}, std::move(stacked), {.close = true, .weight = 2}),
-                  box({"swizzle_words"}, {lines("swizzle_line", std::move(said))}, {},
-                      {.least_width = 5, .least_height = 3})},
-                 {.rank = 6});
-  const std::string how = trace_.swizzle == 0 ? std::string("no swizzle")
-                                              : fmt::format("swizzle of {} B", trace_.swizzle);
-  const std::string layout = layout_of(true).text();
-  made.label = text(fmt::format("{}, A in a stage: {}", how, layout),
-                    fmt::format("{}: {}", how, layout), how);
+  if (!plain) grid.items.act = {Act::pick, "place"};
+  const TileLayout rows{trace_.rows, hopper_gemm::element_bytes(trace_.dtype), swizzle};
+  const std::string turns = counted(turns_of(rows, chunk, !plain).turns(), "turn");
+  const std::string how = plain          ? std::string("plain rows")
+                          : swizzle == 0 ? std::string("boxes of 16 B")
+                                         : fmt::format("swizzle of {} B", swizzle);
+  return box(plain ? Key{"plain"} : Key{"swizzled"}, {grid},
+             text(fmt::format("{}: {}", how, turns), plain ? "plain: " + turns : turns),
+             {.least_width = 5, .least_height = 6.4f});
+}
+
+/// The same rows before and after, beside each other.
+Box HopperGemmScene::swizzle(const View& view) const {
+  const int place = std::clamp(view.pick("place", 0), 0, kRows * kChunks - 1);
+  const int chunk = chunks_with(trace_.swizzle)[static_cast<std::size_t>(place)].chunk;
+  Box made =
+      row({"swizzle"}, {rows_in_banks(chunk, true), rows_in_banks(chunk, false)}, {.rank = 6});
+  made.label = text("A in a stage: " + layout_of(true).text(), "A in a stage", "swizzle");
   return made;
 }
 
@@ -346,15 +325,6 @@ std::string HopperGemmScene::explain_tiles(const HopperMoment& now, const Key& k
   return {};
 }
 
-/// The place that is followed: "row 3, k 16–23: byte 400, banks 4–7".
-std::string HopperGemmScene::chunk_line(int place) const {
-  const Chunk at = chunks_with(trace_.swizzle)[static_cast<std::size_t>(place)];
-  const TileLayout layout = layout_of(true);
-  const int each = 16 / layout.element_bytes, byte = layout.byte(at.row, at.chunk * each);
-  return fmt::format("row {}, k {}: byte {}, banks {}", at.row, range(at.chunk * each, each), byte,
-                     range(TileLayout::group(byte) * 4, 4));
-}
-
 /// From the coordinate over the layout to byte and banks, of both operands where they differ.
 std::string HopperGemmScene::explain_chunk(int place) const {
   if (place < 0 || place >= kRows * kChunks) return {};
@@ -362,19 +332,10 @@ std::string HopperGemmScene::explain_chunk(int place) const {
   const TileLayout layout = layout_of(true);
   const int each = 16 / layout.element_bytes, k = at.chunk * each;
   const int plain = layout.plain_byte(at.row, k), byte = layout.byte(at.row, k);
-  return fmt::format("{}\nrow {}, k {} of A in a stage\nelement {}, byte {}{}\nbanks {}",
-                     layout.text(), at.row, range(k, each), layout.sum(at.row, k), plain,
+  return fmt::format("{}\nrow {}, k {} of A in a stage\nbyte {}{}\nbanks {}", layout.text(), at.row,
+                     range(k, each), plain,
                      trace_.swizzle == 0 ? "" : fmt::format(", swizzled {}", byte),
                      range(TileLayout::group(byte) * 4, 4));
-}
-
-std::string HopperGemmScene::explain_turns(const View& view, int group, bool swizzled) const {
-  const int place = std::clamp(view.pick("place", 0), 0, kRows * kChunks - 1);
-  const int chunk = chunks_with(trace_.swizzle)[static_cast<std::size_t>(place)].chunk;
-  const int rows = turns_of(layout_of(true), chunk, swizzled).rows[group % kChunks];
-  return fmt::format("{} {} chunk {} in banks {}{}", rows == 0 ? "no row" : counted(rows, "row"),
-                     rows > 1 ? "have" : "has", chunk, range(group * 4, 4),
-                     rows > 1 ? fmt::format(": {} turns", rows) : "");
 }
 
 }  // namespace tilestep::scenes

@@ -22,9 +22,8 @@ StepAxis HopperGemmScene::loaded(const hopper_gemm::Trace&) {
   params_ = hopper_gemm::knob_table().params(report_.params);
   clocked_ = std::any_of(trace_.events.begin(), trace_.events.end(),
                          [](const hopper_gemm::Event& event) { return event.clock > 0; });
-  // Under emulation a kernel without any of Hopper's words has no clock: its events stand in their order.
-  for (int e = 0; e < trace_.steps() && !clocked_; ++e) trace_.events[e].clock = e;
   find_events();
+  find_timed();
   return {trace_.steps(), 1, "event", {}, kTable};
 }
 
@@ -215,6 +214,10 @@ std::string HopperGemmScene::sentence(const HopperMoment& now) const {
   if (judged(now)) {
     return fmt::format("{}: {}", name_of(params_.broken), outcome());
   }
+  if (at_end(now) && !timed_.empty()) {
+    return fmt::format("With {} a k-tile took {:.0f} cycles, {:.0f} of them products.",
+                       counted(timed_.back().stages, "stage"), timed_.back().cycles, products_);
+  }
   return now.last->what <= What::flips ? sentence_of_copies(now) : sentence_of_products(now);
 }
 
@@ -299,19 +302,6 @@ std::vector<Readout> HopperGemmScene::readouts(const View& view) const {
       fmt::format("Stages that hold a k-tile, or wait for one. Traced on {}.", device));
   add("ahead", "k-tiles ahead", clocked_ ? std::to_string(now.copied - now.released) : "—", "",
       derived, "k-tiles whose copies are issued, less those that all consumers have given back");
-  const char* of = emulated() ? "of its words" : "of its cycles";
-  const std::string how = fmt::format(
-      "From the begin of each wait to its end, of all from the first to the last thing that "
-      "it did{}. Traced on {}.",
-      emulated() ? ", in words that follow each other: order, not time" : "", device);
-  const auto waiting = [&](const char* id, std::string label, const LaneClock& clock) {
-    const bool some = clocked_ && clock.ran > 0;
-    const double share = some ? std::clamp(clock.waited / clock.ran, 0.0, 1.0) : 0;
-    add(id, std::move(label), some ? fmt::format("{:.0f}", 100 * share) : "—",
-        some ? std::string("% ") + of : "", traced, how);
-  };
-  if (has_producer()) waiting("producer_waiting", "producer waits", now.producer);
-  waiting("consumer_waiting", consumer(0) + " waits", now.consumer);
   return all;
 }
 

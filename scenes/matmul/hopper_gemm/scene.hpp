@@ -14,15 +14,15 @@
 
 namespace tilestep::scenes {
 
-/// What has become of a k-tile: clocks, −1 for what has not happened.
+/// What has become of a k-tile: numbers of events from 1 on, −1 for what has not happened. Their clocks are no time:
+/// those of the emulation are an order, those of a GPU have the probes in them.
 struct KTileLife {
-  static constexpr std::int64_t kNever = -1;
-  using Both = std::array<std::int64_t, 2>;  ///< of each consumer
+  static constexpr int kNever = -1;
+  using Both = std::array<int, 2>;  ///< of each consumer
 
   int stage = 0;
   int announced = 0, arrived = 0;  ///< bytes
-  std::int64_t waits_empty = kNever, expects = kNever, copies = kNever, lands = kNever,
-               flips = kNever;
+  int waits_empty = kNever, expects = kNever, copies = kNever, lands = kNever, flips = kNever;
   Both waits_full = {kNever, kNever}, issues = {kNever, kNever}, commits = {kNever, kNever},
        waited = {kNever, kNever}, releases = {kNever, kNever};
 };
@@ -34,7 +34,6 @@ struct StageNow {
   enum State : std::uint8_t { empty, filling, full, in_use, released };
   State state = empty;
   int k_tile = -1;           ///< what it holds; −1: nothing yet
-  int before = -1;           ///< what it held before that
   int full_phases = 0;       ///< of its full barrier that have ended
   int empty_phases = 0;      ///< of its empty barrier
   int released_by = 0;       ///< consumers that have given this k-tile back
@@ -44,23 +43,16 @@ struct StageNow {
 
 /// A warpgroup that multiplies.
 struct ConsumerNow {
-  enum Doing : std::uint8_t { nothing, waits, issues, goes_on, stores, is_done };
-  Doing doing = nothing;
   int tile = 0;                ///< of the block's tiles of C
   int added = 0;               ///< k-tiles of it whose products are done
   std::vector<int> under_way;  ///< k-tiles whose products are issued and not waited for
-};
-
-/// Of a lane: clocks spent waiting, and from the first to the last thing that it did.
-struct LaneClock {
-  double waited = 0, ran = 0;
 };
 
 /// What is on screen at one cursor, read off the events until then.
 struct HopperMoment {
   int events = 0;
   const hopper_gemm::Event* last = nullptr;  ///< null: nothing has happened
-  std::int64_t now = 0;                      ///< its clock
+  int now = 0;                               ///< the event that is taken
   int k_tile = 0;                            ///< the one that it is about
   int tile = 0;                              ///< that of the block's tiles of C
   std::map<int, KTileLife> lives;            ///< of the k-tiles that something has happened to
@@ -69,12 +61,20 @@ struct HopperMoment {
   /// When a consumer began to store a tile of C, and when it was through; by tile.
   std::map<int, KTileLife::Both> stores, stored;
   int copied = 0, released = 0;  ///< k-tiles that were asked for, that all have given back
-  LaneClock producer, consumer;  ///< the thread that copies, and the first consumer
 };
 
-/// Hopper's GEMM: over time the thread that copies, the stages of the ring and the warpgroups that
-/// multiply; below them the ring as it is now; beside them the matrices with the boxes that TMA takes,
-/// the sums in registers, and where the swizzle puts the rows of a stage.
+/// A ring of so many stages as the bench timed it.
+struct TimedRing {
+  int stages = 1;
+  int lane = 0;                   ///< its first one in the picture
+  double cycles = 0, tflops = 0;  ///< of a k-tile; of the launch
+};
+inline constexpr int kTimed = 6;  ///< k-tiles that stand on the axis in cycles
+inline constexpr double kCycles = 20'000, kRate = 800;  ///< the ends of the fixed axes
+
+/// Hopper's GEMM: over time the stages of the ring and the tensor cores, in cycles where the bench timed such a
+/// ring, else who does what in the order of the trace; below them the ring as it is now; beside them the matrices
+/// with the boxes that TMA takes, the sums in registers, and where the swizzle puts the rows of a stage.
 class HopperGemmScene final : public SceneOf<hopper_gemm::Trace> {
  public:
   TILESTEP_PICTURE_SCENE(hopper_gemm)
@@ -107,22 +107,25 @@ class HopperGemmScene final : public SceneOf<hopper_gemm::Trace> {
   // The state, in moment.cpp.
   void take(HopperMoment& now, const hopper_gemm::Event& event) const;
   void take_of_consumer(HopperMoment& now, const hopper_gemm::Event& event) const;
-  void count_waits(HopperMoment& now) const;
   bool all_released(const KTileLife& life) const;
-  bool released_before(const KTileLife& life, std::int64_t at) const;
+  bool released_before(const KTileLife& life, int at) const;
 
-  // Lanes and ring, in picture.cpp.
-  picture::Axis time_axis(const HopperMoment& now) const;
+  // Lanes, in over_time.cpp.
+  void find_timed();
+  picture::Axis timed_lanes() const;
+  picture::Box in_cycles(const HopperMoment& now) const;
+  picture::Axis traced_lanes() const;
+  picture::Axis order_axis(const HopperMoment& now) const;
   picture::State lit(const HopperMoment& now, int k_tile,
                      std::initializer_list<hopper_gemm::What> whats, int lane,
                      picture::State otherwise) const;
-  std::vector<picture::Mark> copies_over_time(const HopperMoment& now, int followed) const;
-  std::vector<picture::Mark> products_over_time(const HopperMoment& now, int followed) const;
   picture::Box lanes(const HopperMoment& now, int followed) const;
+  // The ring, in picture.cpp.
   picture::Items of_stages(const HopperMoment& now, picture::Name name, int parts = 1) const;
   bool at_stage(const HopperMoment& now, int stage,
                 std::initializer_list<hopper_gemm::What> whats) const;
   picture::Items stage_parts(const HopperMoment& now) const;
+  picture::Links on_their_way(const HopperMoment& now) const;
   picture::Items stage_states(const HopperMoment& now, const View& view) const;
   picture::Items phases(const HopperMoment& now, bool of_full) const;
   picture::Box stage_bytes(const HopperMoment& now) const;
@@ -136,13 +139,11 @@ class HopperGemmScene final : public SceneOf<hopper_gemm::Trace> {
   std::vector<std::string> box_lines(int k_tile) const;
   picture::Box sums(const HopperMoment& now) const;
   picture::Box swizzle(const View& view) const;
-  picture::Box turns(int chunk, bool swizzled) const;
+  picture::Box rows_in_banks(int chunk, bool plain) const;
   TileLayout layout_of(bool is_a) const;
   picture::Box fragments() const;
   std::string explain_tiles(const HopperMoment& now, const picture::Key& key) const;
-  std::string chunk_line(int place) const;
   std::string explain_chunk(int place) const;
-  std::string explain_turns(const View& view, int group, bool swizzled) const;
 
   // Questions, in questions.cpp.
   std::optional<Question> ahead_question() const;
@@ -170,13 +171,16 @@ class HopperGemmScene final : public SceneOf<hopper_gemm::Trace> {
   const hopper_gemm::BlockTile& tile(int number) const;
 
   hopper_gemm::Params params_;
-  bool clocked_ = true;  ///< the events have clocks
+  std::vector<TimedRing> timed_;        ///< empty: no bench timed this kernel's case
+  const lab::Report* bench_ = nullptr;  ///< that has them
+  double products_ = 0;                 ///< cycles of a k-tile's products alone
+  bool clocked_ = true;                 ///< the events have clocks
 };
 
-/// A k-tile's tone. Five take turns: the number beside it tells them apart. Orange is too near to what is
-/// current, vermillion to what is wrong.
+/// A k-tile's tone. Five take turns, no two alike beside each other: the number beside it tells them apart.
+/// Orange is too near to what is current, vermillion to what is wrong.
 constexpr std::uint8_t k_tile_tone(int number) {
-  constexpr std::uint8_t kTones[] = {5, 1, 3, 7, 4};
+  constexpr std::uint8_t kTones[] = {5, 3, 1, 7, 4};
   return kTones[static_cast<std::size_t>(number < 0 ? 0 : number) % std::size(kTones)];
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "kernels/base/simt/hopper.hpp"
+
 namespace tilestep::scenes {
 namespace {
 
@@ -24,9 +26,8 @@ int TileLayout::element(int row, int k) const {
 }
 
 int TileLayout::byte(int row, int k) const {
-  const int plain = plain_byte(row, k);
-  const int mask = (1 << bits_of(swizzle)) - 1;
-  return plain ^ (plain >> (kBase + kShift) & mask) << kBase;
+  return static_cast<int>(
+      simt::hopper::swizzled_address(static_cast<unsigned>(plain_byte(row, k)), swizzle));
 }
 
 std::string TileLayout::text() const {
@@ -37,13 +38,6 @@ std::string TileLayout::text() const {
               ? fmt::format("({},{}):({},1)", rows, each, each)
               : fmt::format("({},({},{})):({},(1,{}))", rows, each, panels(), each, rows * each);
   return said;
-}
-
-std::string TileLayout::sum(int row, int k) const {
-  const int each = panel_elements();
-  std::string said = fmt::format("{}·{} + {}", row, each, k % each);
-  if (panels() > 1) said += fmt::format(" + {}·{}", k / each, rows * each);
-  return said + fmt::format(" = {}", element(row, k));
 }
 
 int BankTurns::turns() const {

@@ -30,8 +30,6 @@ struct TileLayout {
   /// "Sw<3,4,3> o (128,64):(64,1)": rows and k, in elements; Sw<B,4,3> combines B bits of the byte address
   /// from bit 4 on with those from bit 7 on. Without a swizzle there is none in front.
   std::string text() const;
-  /// "3·64 + 5 = 197": what the strides make of a place.
-  std::string sum(int row, int k) const;
 };
 
 /// Which group of banks a chunk of 16 bytes of each of 8 rows lies in: how many rows each group has.

@@ -71,19 +71,6 @@ lab::Table store_passes() {
   table.add({"plain", 1500.0, 1300.0});
   return table;
 }
-lab::Table stages(bool with_cycles) {
-  lab::Table table{"stages_measured", "", {whole("stages"), real("tflops", "", "TFLOP/s", 2)}};
-  if (with_cycles) {
-    table.columns.push_back(real("cycles", "", "cycles", 0));
-    table.columns.push_back(real("predicted", "", "cycles", 0));
-    table.add({1, 300.0, 2000.0, 2000.0});
-    table.add({2, 500.0, 1300.0, 1024.0});
-  } else {
-    table.add({1, 300.0});
-    table.add({2, 500.0});
-  }
-  return table;
-}
 lab::Table ladder(double old, double one_stage) {
   lab::Table table{
       "ladder_measured", "", {"rung", column("size", ""), real("tflops", "", "TFLOP/s", 2)}};
@@ -98,7 +85,6 @@ TEST_CASE("Hopper GEMM: what a bench does not have is not asked", "[hopper_gemm_
   HopperGemmScene scene;
   scene.load(tests::report_of("hopper-gemm"));
   CHECK(scene.measured_questions(bench_of({})).empty());
-  CHECK(answer(asked(bench_of({stages(false)}), "two-stages")) == "not asked");
   lab::Table roofs = instructions(40);
   roofs.columns.pop_back();
   for (auto& row : roofs.rows) row.pop_back();
@@ -109,7 +95,6 @@ TEST_CASE("Hopper GEMM: what a bench does not have is not asked", "[hopper_gemm_
 
 TEST_CASE("Hopper GEMM: questions about a bench have its numbers", "[hopper_gemm_scene]") {
   CHECK(answer(asked(bench_of({instructions(51)}), "fed")) == "51 cycles");
-  CHECK(answer(asked(bench_of({stages(true)}), "two-stages")) == "1300 cycles");
   CHECK(answer(asked(bench_of({store_passes()}), "conflicts")) == "7.5×");
   CHECK(answer(asked(bench_of({ladder(240, 190)}), "older")) == "mma-sync");
   CHECK(answer(asked(bench_of({ladder(190, 240)}), "older")) == "wgmma");
