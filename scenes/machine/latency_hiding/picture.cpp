@@ -126,10 +126,13 @@ Picture LatencyHidingScene::picture(const Extent& extent, const View& view) cons
   if (copies()) side.push_back(law(cursor));
   if (copies()) side.push_back(counters(cursor));
   if (tails()) side.push_back(lengths(cursor));
+  // Lengths of copies compare: their column has one width.
+  const float weight = copies() ? 1.9f : tails() ? 1 : 4, least = copies() ? 16.5f : 13;
   std::vector<Box> both;
-  both.push_back(column({"over_time"}, std::move(main), {.weight = 1.9f, .least_width = 22}));
+  both.push_back(column({"over_time"}, std::move(main), {.weight = weight, .least_width = least}));
   if (!side.empty()) {
-    both.push_back(column({"side"}, std::move(side), {.rank = 1, .weight = 1, .least_width = 11}));
+    both.push_back(column({"side"}, std::move(side),
+                          {.rank = 1, .weight = 1, .least_width = copies() ? 11.0f : 8}));
   }
   return {text(sentence(cursor)), extent.axes, row({"latency_hiding"}, std::move(both))};
 }
@@ -158,8 +161,6 @@ Box LatencyHidingScene::warp_loads(const View& view) const {
     if (tells && copies())
       ends.push_back(end_of({"arrival", each.number}, *bar, "probe_lane", lane, whole));
   }
-  const latency_hiding::Row& warp = trace_.machine.rows.at(static_cast<std::size_t>(row));
-  const std::string name = fmt::format("warp {} of block {}", warp_name(row), warp.block);
   const std::string what = is(Kernel::fma)         ? "64 steps of each chain"
                            : is(Kernel::spill)     ? "a load, then arithmetic on it"
                            : is(Kernel::diverge)   ? "arms of the branch"
@@ -168,13 +169,13 @@ Box LatencyHidingScene::warp_loads(const View& view) const {
                                                    : "loads from issue to first use";
   const auto lanes = static_cast<float>(zoom_lanes() + 1);
   Box made = box({"warp_loads"}, {loads.made(false)}, {},
-                 {.least_height = std::clamp(1.1f * lanes, 1.2f, 5.5f), .left = kLeft});
+                 {.least_height = std::clamp(0.85f * lanes, 1.2f, 4.3f), .left = kLeft});
   if (is(Kernel::copy)) made.marks.emplace_back(issue_slots(view));
   for (Curve& end : ends) made.marks.emplace_back(std::move(end));
   return labelled({"one_warp"}, std::move(made),
-                  text(fmt::format("{}: {}; {}", name, what, where()),
+                  text(fmt::format("{}: {}; {}", warp_name(row), what, where()),
                        fmt::format("{}; {}", warp_name(row), where()), warp_name(row)),
-                  {});
+                  {.rank = is(Kernel::fma) ? 3 : 0});
 }
 
 /// Both clocks of a bar at its end; of one that began before the round the last alone.
@@ -201,7 +202,7 @@ Box LatencyHidingScene::apart(Cursor cursor) const {
   other.lanes = "apart_lane";
   other.now = time_high();
   other.items.flags.all = kWas;
-  Box made = box({"apart_box"}, {}, {}, {.least_height = 3.2f, .left = kLeft});
+  Box made = box({"apart_box"}, {}, {}, {.least_height = 2.8f, .left = kLeft});
   std::vector<Curve> ends;
   for (int k = 0; k < std::ssize(one_at_a_time_) && done; ++k) {
     const Stretch& bar = one_at_a_time_[static_cast<std::size_t>(k)];
@@ -209,8 +210,7 @@ Box LatencyHidingScene::apart(Cursor cursor) const {
     other.lane.push_back(k);
     other.begin.push_back(bar.from);
     other.end.push_back(bar.to);
-    other.items.names.push_back(fmt::format("{:.0f}", bar.to - bar.from));
-    ends.push_back(end_of({"other_end", k}, bar, "apart_lane", k, true));
+    ends.push_back(end_of({"other_end", k}, bar, "apart_lane", k, false));
   }
   made.marks.emplace_back(std::move(other));
   for (Curve& end : ends) made.marks.emplace_back(std::move(end));
@@ -286,7 +286,7 @@ Box LatencyHidingScene::scheduler(const View& view, int which) const {
                                                               "scheduler_2", "scheduler_3"};
   return box({kBoxes[static_cast<std::size_t>(which)]}, {list.made(!tails())},
              tails() ? Text{} : text(fmt::format("sched. {}", which), std::to_string(which)),
-             {.least_height = tails() ? 3.0f : 1.0f, .left = kLeft});
+             {.least_height = tails() ? 3.0f : 0.6f, .left = tails() ? 1 : kLeft});
 }
 
 Box LatencyHidingScene::schedulers(const View& view) const {
@@ -299,7 +299,7 @@ Box LatencyHidingScene::schedulers(const View& view) const {
               : fmt::format("all of one SM: {}{}", counted(rows, "warp"),
                             is(Kernel::bulk_copy) ? ", those that ask" : " on four schedulers");
   Box made = column({"multiprocessor_box"}, std::move(boxes),
-                    {.close = true, .rank = 2, .weight = tails() ? 2.0f : 1.2f});
+                    {.close = true, .rank = tails() ? 0 : 2, .weight = tails() ? 2.0f : 1.2f});
   made.label = tails() ? text(fmt::format("{}, {}", what, where()), what) : text(what);
   return made;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <tuple>
 
@@ -31,28 +32,19 @@ const lab::Report* bench() {
   return recording == nullptr ? nullptr : &recording->bench;
 }
 
-/// "long scoreboard" of smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio.
-std::string reason_of(const std::string& metric) {
-  constexpr std::string_view kBefore = "_stalled_", kAfter = "_per_issue_active";
-  const std::size_t from = metric.find(kBefore), to = metric.find(kAfter);
-  if (from == std::string::npos || to == std::string::npos) return {};
-  std::string reason = metric.substr(from + kBefore.size(), to - from - kBefore.size());
-  std::replace(reason.begin(), reason.end(), '_', ' ');
-  return reason;
-}
-
 /// Lengths below each other, each with its name before it and its number at its end.
 Box bars_of(const Results& results, Key key, Name item, Name x, Name lanes, bool known) {
   Spans spans{items(item, 0)};
   spans.x = x;
   spans.lanes = lanes;
   spans.now = results.high;
-  std::size_t longest = 14;  // what was not counted has the room of what is
+  const std::string unit = std::strlen(results.unit) > 3 ? "" : std::string(" ") + results.unit;
+  std::size_t longest = 0;
   for (const std::string& name : results.names) longest = std::max(longest, name.size());
   Box made = box(
       key, {}, {},
-      {.least_height = 0.9f * static_cast<float>(std::max<std::size_t>(results.names.size(), 3)),
-       .left = 0.55f * static_cast<float>(longest) + 1});
+      {.least_height = 1.1f * static_cast<float>(std::max<std::size_t>(results.names.size(), 3)),
+       .left = 0.42f * static_cast<float>(longest) + 1});
   std::vector<Curve> ends;
   for (std::size_t k = 0; k < results.values.size() && known; ++k) {
     const auto lane = static_cast<int>(k);
@@ -70,8 +62,7 @@ Box bars_of(const Results& results, Key key, Name item, Name x, Name lanes, bool
                     .ax = x,
                     .ay = lanes,
                     .tone = 5,
-                    .end = text(significant(results.values[k], 3) + " " + results.unit,
-                                significant(results.values[k], 3)),
+                    .end = text(significant(results.values[k], 3) + unit),
                     .ends_free = true});
   }
   made.marks.emplace_back(std::move(spans));
@@ -145,27 +136,25 @@ Results LatencyHidingScene::results() const {
     const char *table, *name, *value, *title, *unit;
     double scale, here;
   };
-  const double limit = trace_.max_registers, ways = trace_.divergence, blocks = trace_.blocks;
+  const double limit = trace_.max_registers, blocks = trace_.blocks;
   const How how =
-      is(Kernel::chase)   ? How{"latencies", "{level}", "cycles", "a hop", "cycles", 1, -1}
-      : is(Kernel::spill) ? How{"registers", "{max_registers} regs, {warps_per_sm} warps",
-                                "time",      "the same work",
-                                "ms",        1,
-                                limit}
-      : is(Kernel::diverge)
-          ? How{"divergence", "{ways|arm}", "slowdown", "the same work", "×", 1, ways}
-          : How{"tail", "{blocks} blocks", "time", "a launch", "µs", 1000, blocks};
-  constexpr std::size_t kMost = 8;
+      is(Kernel::chase) ? How{"latencies", "{level}", "cycles", "latency of a hop", "cycles", 1, -1}
+      : tails() ? How{"tail", "{blocks} blocks", "time", "time of a launch", "µs", 1000, blocks}
+                : How{"registers", "{max_registers} regs, {warps_per_sm} warps",
+                      "time",      "time for the same work",
+                      "ms",        1,
+                      limit};
+  const std::size_t most = tails() ? 5 : 8;
   Results all{how.title, how.unit};
   const lab::Table* table = bench() == nullptr ? nullptr : bench()->table(how.table);
-  for (std::size_t row = 0; table != nullptr && row < std::min(table->rows.size(), kMost); ++row) {
+  for (std::size_t row = 0; table != nullptr && row < std::min(table->rows.size(), most); ++row) {
     const auto value = number_in(*table, row, how.value);
     if (!value) continue;
     const double* first = std::get_if<double>(&table->rows[row][0]);
     if (first != nullptr && *first == how.here) all.here = static_cast<int>(all.values.size());
     all.names.push_back(filled_in(how.name, *table, row));
     all.values.push_back(how.scale * *value);
-    all.high = std::max(all.high, 1.6 * all.values.back());
+    all.high = std::max(all.high, 1.9 * all.values.back());
   }
   all.high = rounded(0, all.high).second;
   return all;
@@ -300,7 +289,7 @@ Box LatencyHidingScene::arms(Cursor cursor) const {
 /// nine tenths of the most. A copy's rate counts what is read and what is written: only the reads wait to arrive.
 Box LatencyHidingScene::law(Cursor cursor) const {
   const std::optional<Rates>& all = rates_;
-  Box plot = box({"bench_plot"}, {}, {}, {.least_height = 4, .left = kScaleLeft});
+  Box plot = box({"bench_plot"}, {}, {}, {.least_height = 6.5f, .left = kScaleLeft});
   std::vector<Text> needs;
   if (all) {
     plot.marks.emplace_back(Curve{.key = {"bench_curve"},
@@ -311,25 +300,23 @@ Box LatencyHidingScene::law(Cursor cursor) const {
                                   .tone = 5,
                                   .flags = kPicked,
                                   .about = {"flight", 0}});
-    plot.marks.emplace_back(Rule{.key = {"enough"},
-                                 .axis = "rate",
-                                 .at = all->enough,
-                                 .label = text("nine tenths of the most", "9/10")});
+    plot.marks.emplace_back(
+        Rule{.key = {"enough"}, .axis = "rate", .at = all->enough, .label = text("9/10")});
     const double each = all->enough / 2 / trace_.multiprocessors;
-    for (const auto& [key, ns, name] : {std::tuple(Key{"need_idle"}, all->idle, "idle"),
-                                        std::tuple(Key{"need_loaded"}, all->loaded, "loaded")}) {
+    for (const auto& [key, ns, name, low] :
+         {std::tuple(Key{"need_idle"}, all->idle, "idle", 0.12),
+          std::tuple(Key{"need_loaded"}, all->loaded, "loaded", 0.4)}) {
       const double need = ns * each / 1024;
       plot.marks.emplace_back(Curve{.key = key,
                                     .x = {need, need},
-                                    .y = {all->enough, 0.12 * all->enough},
+                                    .y = {all->enough, low * all->enough},
                                     .ax = "kib",
                                     .ay = "rate",
                                     .dashed = true,
                                     .end = text(name),
                                     .ends_free = true});
-      needs.push_back(text(fmt::format("need, {} = {:.0f} ns · {} GB/s = {} KiB", name, ns,
-                                       significant(each, 3), significant(need, 3)),
-                           fmt::format("{} = {} KiB", name, significant(need, 3))));
+      needs.push_back(text(fmt::format("{}: {:.0f} ns · {} GB/s = {} KiB", name, ns,
+                                       significant(each, 3), significant(need, 3))));
     }
     // Not before the first step: what the warps ask for is a question there.
     if (all->here && step(cursor) > 0) {
@@ -343,12 +330,11 @@ Box LatencyHidingScene::law(Cursor cursor) const {
                                     .end = text("here")});
     }
   }
-  const std::string title = "Little's law: bytes in flight = latency × rate";
-  Box said = box({"needs"}, {lines("need", needs, Lines::formula)}, {},
-                 {.rank = 2, .weight = 0, .least_height = 2.15f});
+  const std::string whose = all ? measured::where_measured(*bench()) : "not recorded";
+  Box said = box({"needs"}, {lines("need", needs)}, text(whose, "recorded"),
+                 {.rank = 2, .weight = 0, .least_height = 2.8f});
   Box made = column({"law"}, {std::move(plot), std::move(said)}, {.rank = 1, .weight = 2});
-  made.label =
-      text(all ? title + "; " + measured::where_measured(*bench()) : title, title, "Little's law");
+  made.label = text("Little's law: bytes = latency × rate", "Little's law");
   return made;
 }
 
@@ -371,24 +357,21 @@ Box LatencyHidingScene::slots_used(Cursor cursor) const {
 
 // ---- what the hardware counted ----------------------------------------------------------------------------
 
+/// Of a scheduler's warps those that could issue in an average cycle, and those that waited for memory.
 Results LatencyHidingScene::counts() const {
-  Results all{"counted, a scheduler in an average cycle", "a cycle"};
-  std::vector<std::pair<double, std::string>> reasons;
+  Results all{"warps of a scheduler in an average cycle", "warps"};
+  double active = 0, eligible = 0, issues = 0, waits = 0;
   for (const Counted& one : trace_.machine.counted) {
-    const std::string reason = reason_of(one.metric);
-    if (!reason.empty() && reason != "selected") reasons.emplace_back(one.value, reason);
-    const char* name = one.metric.starts_with("smsp__warps_active")     ? "active warps"
-                       : one.metric.starts_with("smsp__warps_eligible") ? "eligible warps"
-                       : one.metric.starts_with("smsp__issue_active")   ? "issues"
-                                                                        : nullptr;
-    if (name == nullptr) continue;
-    all.names.emplace_back(name);
-    all.values.push_back(one.value);
+    if (one.metric.starts_with("smsp__warps_active")) active = one.value;
+    if (one.metric.starts_with("smsp__warps_eligible")) eligible = one.value;
+    if (one.metric.starts_with("smsp__issue_active")) issues = one.value;
+    if (one.metric.find("stalled_long_scoreboard_per_issue") != std::string::npos)
+      waits = one.value;
   }
+  all.names = {"active", "eligible", "long scoreboard"};
+  if (!trace_.machine.counted.empty()) all.values = {active, eligible, waits * issues};
   // As many warps as a scheduler has by the knobs; what was counted is not known before the end.
   all.high = rounded(0, 1.4 * std::max(trace_.warps_per_sm / 4.0, 1.0)).second;
-  std::sort(reasons.rbegin(), reasons.rend());
-  if (!reasons.empty()) all.title += "; warps stall on " + reasons[0].second;
   return all;
 }
 
@@ -398,8 +381,8 @@ Box LatencyHidingScene::counters(Cursor cursor) const {
       {"counted"},
       bars_of(counted_, {"count_box"}, "count", "a_cycle", "count_lane", at_end(cursor)),
       none             ? text("Nothing was counted.")
-      : at_end(cursor) ? text(counted_.title, "counted, a scheduler")
-                       : text("Counters are read when the launch has ended.", "not counted yet"),
+      : at_end(cursor) ? text(counted_.title, "counted")
+                       : text("Counted when the launch has ended.", "not counted yet"),
       {.rank = 3, .weight = 0.6f});
 }
 

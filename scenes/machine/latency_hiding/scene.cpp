@@ -20,7 +20,7 @@ StepAxis LatencyHidingScene::loaded(const latency_hiding::Trace&) {
   one_at_a_time_ = one_at_a_time();
   counted_ = counts();
   rates_ = rates();
-  results_ = copies() ? Results{} : results();
+  results_ = copies() || is(Kernel::diverge) ? Results{} : results();
   slots_ = is(Kernel::fma) ? chains(true) : Results{};
   return {trace_.steps(), 1, "step", {""}, "steps"};
 }
