@@ -381,7 +381,7 @@ constexpr std::string_view kClosed[] = {"first-weight", "old-weight",     "maske
                                         "busy-blocks",  "batch-and-roof", "what-paging-does",
                                         "stored",       "crossing",       "at-work",
                                         "bytes-asked",  "arm-lanes",      "block-limit",
-                                        "waves",        "last-wave",      "twice-the-registers"};
+                                        "waves",        "four-chains",    "twice-the-registers"};
 
 void check_open(const lab::Lesson& lesson, contract::OtherFuture other_future,
                 contract::TablesOf tables_of) {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -80,14 +81,16 @@ struct Compiled {
 };
 
 /// What is of the machine and not of the program: clocks, counters, the compiler's registers. On a GPU they are this
-/// run's. Elsewhere those of the recorded run of the same knobs, if there is one; else `unit` is "turns": the order in
-/// which each warp's own program comes to its clocks, which says nothing of time, nor of one warp beside another.
+/// run's. Elsewhere those of the recorded run of the same knobs, if there is one, or of one warp's loads derived from
+/// the recorded bench; else `unit` is "turns": the order in which each warp's own program comes to its clocks, which
+/// says nothing of time, nor of one warp beside another.
 struct Machine {
-  std::string unit;           ///< "cycles" (of one multiprocessor), "ns" (tail: of all), or "turns"
-  std::string device;         ///< "NVIDIA H200"; empty with turns
-  std::string recorded_at;    ///< ISO date if these were recorded; empty if they are this run's
-  std::vector<Row> rows;      ///< by sub-partition, then slot
-  std::vector<Event> events;  ///< by clock, then row
+  std::string unit;         ///< "cycles" (of one multiprocessor), "ns" (tail: of all), or "turns"
+  std::string device;       ///< "NVIDIA H200"; empty with turns
+  std::string recorded_at;  ///< ISO date if these were recorded; empty if they are this run's
+  bool derived = false;     ///< no clock was read: these follow from rates that were measured then
+  std::vector<Row> rows;    ///< by sub-partition, then slot
+  std::vector<Event> events;    ///< by clock, then row
   std::vector<Moment> moments;  ///< one a step
   std::int64_t span = 0;        ///< of the axis: the last clock, known from the start
   double probe_cost =
@@ -101,6 +104,9 @@ struct Machine {
 
   bool has_clocks() const { return unit != "turns"; }
 };
+
+/// The machine's part of a run with these knobs, as far as it is known without a GPU: recorded, or derived.
+std::optional<Machine> known_machine(const Params& params);
 
 /// An arm of the branch in one warp: the lanes that voted for it.
 struct Arm {

@@ -166,7 +166,7 @@ lab::Table counted_table(const Trace& trace) {
 
 /// A number of the machine's: traced here, or recorded there.
 lab::Measurement of_machine(const Machine& machine, lab::Measurement number) {
-  if (machine.recorded_at.empty()) return number;
+  if (machine.recorded_at.empty() || machine.derived) return number;
   number.provenance = lab::Provenance::recorded;
   number.recorded_at = machine.recorded_at;
   number.device = machine.device;
@@ -188,7 +188,10 @@ void add_measurements(const Trace& trace, lab::Report& report) {
   const auto add = [&](lab::Measurement number) {
     report.add(of_machine(machine, std::move(number)));
   };
-  if (machine.has_clocks()) {
+  if (machine.derived) {
+    report.add(lab::derived("mean_latency", "", shown_latency(trace), "cycles",
+                            "by the rates of such copies, measured without probes"));
+  } else if (machine.has_clocks()) {
     if (trace.kernel != Kernel::tail) {
       add(lab::traced(
           "mean_latency", "", shown_latency(trace), "cycles",
@@ -251,7 +254,9 @@ std::string summary_of(const Trace& trace) {
   const std::string where =
       machine.recorded_at.empty()
           ? fmt::format("on {}", machine.device)
-          : fmt::format("recorded on {}, {}", machine.device, machine.recorded_at);
+          : fmt::format("{} on {}, {}",
+                        machine.derived ? "derived from rates measured" : "recorded",
+                        machine.device, machine.recorded_at);
   if (trace.kernel == Kernel::tail) {
     return fmt::format("{} blocks in {:.2f} waves over {} multiprocessors take {:.1f} µs, {}.",
                        trace.blocks, trace.waves(), trace.multiprocessors,

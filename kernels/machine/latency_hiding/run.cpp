@@ -11,7 +11,6 @@
 
 #include "kernels/base/lab/check.hpp"
 #include "kernels/base/lab/random.hpp"
-#include "kernels/base/lab/recording.hpp"
 #include "kernels/base/lab/result.hpp"
 #include "kernels/machine/latency_hiding/counts.hpp"
 #include "kernels/machine/latency_hiding/reference.hpp"
@@ -347,24 +346,6 @@ double mean_latency_of(const Records& records, double cost) {
   return probes > 0 ? sum / probes - cost : 0;
 }
 
-/// The machine's part of the run that was recorded of these knobs.
-std::optional<Machine> recorded_machine(const Params& params) {
-  const lab::Knobs knobs = knob_table().knobs();
-  const lab::Settings wanted = knob_table().settings(params);
-  const lab::Report* run = lab::recorded_run(kLessonId, [&](const lab::Report& one) {
-    try {
-      return knobs.completed(one.params) == wanted;
-    } catch (const Error&) {
-      return false;  // with a knob that has gone, or a value that is no longer allowed
-    }
-  });
-  if (run == nullptr) return std::nullopt;
-  Machine machine = trace_from_json(run->trace).machine;
-  machine.device = run->device.name;
-  machine.recorded_at = run->recorded_at;
-  return machine;
-}
-
 void fill_machine(const Work& work, Run& run, const Records& records) {
   Machine& machine = run.trace.machine;
   machine.unit = work.emulated ? "turns" : work.params.kernel == Kernel::tail ? "ns" : "cycles";
@@ -432,8 +413,8 @@ Run run_of(const Params& params, simt::Device& device, lab::Progress& progress) 
     progress.check();
     // What a GPU did was the kernel as it is built in, and no edited one.
     const bool own = &device.kernels(kLessonId) == &kernels_emulated();
-    if (auto recorded = own ? recorded_machine(params) : std::nullopt) {
-      run.trace.machine = std::move(*recorded);
+    if (auto known = own ? known_machine(params) : std::nullopt) {
+      run.trace.machine = std::move(*known);
     }
   }
   return run;

@@ -75,6 +75,8 @@ lab::Fields<Machine> machine_fields(int steps) {
       .text("unit", &Machine::unit)
       .text("device", &Machine::device)
       .text("recorded_at", &Machine::recorded_at)
+      .flag("derived", &Machine::derived)
+      .left_out_for(false)
       .whole("span", &Machine::span, 0, kMostClock)
       .columns("rows", &Machine::rows, row_fields(), lab::kAnyCount)
       .columns("moments", &Machine::moments, moment_fields, lab::kAnyCount)

@@ -1,5 +1,5 @@
-// The picture of the lesson on latency hiding: the loads of one warp, the warps of one multiprocessor on its four
-// schedulers, and what all of them have in flight.
+// The picture of the lesson on latency hiding: the loads of one warp with the issue slots of its scheduler, the warps of
+// one multiprocessor on its four schedulers, and how the boxes stand.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,33 +12,33 @@
 namespace tilestep::scenes {
 
 using namespace picture;
-using latency_hiding::kSubPartitions, latency_hiding::Kernel;
+using latency_hiding::Break, latency_hiding::kSubPartitions, latency_hiding::Kernel;
 using words::counted, words::significant;
 
 namespace {
 
-constexpr float kLeft = 4.9f;    ///< margin for schedulers and warps, in heights of a line
-constexpr int kMostSteps = 120;  ///< of the curve along the whole axis
-constexpr std::array<Name, kSubPartitions> kSlots = {"slots_0", "slots_1", "slots_2", "slots_3"};
+constexpr float kLeft = 5.4f;  ///< margin for schedulers and lanes, in heights of a line
 
 /// Spans of one kind that are made one by one.
 class SpanList {
  public:
   /// `kind`: what probes of one tone have in common: a level, an arm, a wave; empty: nothing.
-  SpanList(Name name, Name lanes, double now, Name kind = {}) : kind_(kind) {
+  SpanList(Name name, Name time, Name lanes, double high, Name kind = {}) : kind_(kind) {
     spans_.items = items(name, 0);
-    spans_.x = "time";
+    spans_.x = time;
     spans_.lanes = lanes;
-    spans_.now = now;
+    spans_.now = high;
   }
-  void add(const Probe& probe, int id, int lane, double end, State state, std::uint8_t tone,
-           bool picked, std::string name, int of_kind = -1) {
+  void add(const Probe& probe, int id, int lane, const Stretch& bar, bool current,
+           std::uint8_t tone, bool picked, std::string name, int of_kind = -1) {
     ++spans_.items.count;
     spans_.items.ids.push_back(id);
     spans_.lane.push_back(lane);
-    spans_.begin.push_back(static_cast<double>(probe.issue));
-    spans_.end.push_back(std::max(end, static_cast<double>(probe.issue)));
-    spans_.items.state.each.push_back(state);
+    spans_.begin.push_back(bar.from);
+    spans_.end.push_back(bar.to);
+    spans_.items.state.each.push_back(current    ? State::current
+                                      : bar.used ? State::done
+                                                 : State::plain);
     spans_.items.tone.each.push_back(tone);
     spans_.items.flags.each.push_back(picked ? kPicked : kNone);
     spans_.items.names.push_back(std::move(name));
@@ -59,66 +59,50 @@ class SpanList {
   std::vector<int> rows_, numbers_, kinds_;
 };
 
-/// A box with a label above and a margin at its left.
-Box labelled(Key key, Box inner, Text label, const Layout& layout) {
+}  // namespace
+
+Box LatencyHidingScene::labelled(Key key, Box inner, Text label, const Layout& layout) {
   Box made = column(key, {std::move(inner)}, layout);
   made.label = std::move(label);
   return made;
 }
 
-}  // namespace
-
 // ---- where things stand -----------------------------------------------------------------------------------
 
 void LatencyHidingScene::add_lane_axes(Extent& extent) const {
   const auto& rows = trace_.machine.rows;
-  const double span = std::max<double>(1, static_cast<double>(trace_.machine.span));
   extent.axes.push_back(
-      {.name = "time",
-       .high = clocked() ? rounded(0, span).second : span + 1,
+      {.name = time_axis(),
+       .high = time_high(),
+       .fixed = time_axis() == Name("time"),
        .title = clocked() ? text(unit()) : text("turns: order, not time", "turns"),
        .ticks = true});
   std::vector<std::string> lanes;
   for (int lane = 0; lane < zoom_lanes(); ++lane) {
-    std::string name = zoom_lanes() == 1 ? std::string(noun()) : std::to_string(lane);
+    std::string name = copies() ? fmt::format("{} {}", noun(), lane) : std::string(noun());
     if (is(Kernel::chase)) name = std::string(name_of(static_cast<latency_hiding::Level>(lane)));
     if (is(Kernel::diverge)) name = fmt::format("arm {}", lane);
     lanes.push_back(std::move(name));
   }
-  extent.axes.push_back({.name = "probe_lane",
-                         .kind = Axis::band,
-                         .count = zoom_lanes(),
-                         .names = std::move(lanes),
-                         .least_slot = 2});
-  const int each = lanes_a_warp();
-  if (tails()) {
-    extent.axes.push_back({.name = "multiprocessor",
+  for (const Name name : {Name("apart_lane"), Name("probe_lane")}) {
+    if (name == Name("probe_lane") && is(Kernel::copy)) lanes.emplace_back("scheduler");
+    extent.axes.push_back({.name = name,
                            .kind = Axis::band,
-                           .count = static_cast<int>(rows.size()),
-                           .names = std::vector<std::string>(rows.size()),
-                           .least_slot = 0.5f});
+                           .count = static_cast<int>(lanes.size()),
+                           .names = lanes,
+                           .least_slot = 2});
   }
   std::array<int, kSubPartitions> lanes_of{};
-  int most = 1;
-  for (int row = 0; row < std::ssize(rows) && !tails(); ++row) {
-    const latency_hiding::Row& warp = rows[static_cast<std::size_t>(row)];
-    int& of = lanes_of[static_cast<std::size_t>(warp.sub_partition)];
-    of += each;
-    most = std::max(most, of);
+  for (const latency_hiding::Row& row : rows) {
+    lanes_of[static_cast<std::size_t>(row.sub_partition)] += lanes_a_warp();
   }
-  for (std::size_t sub = 0; sub < kSlots.size() && !tails(); ++sub) {
-    extent.axes.push_back({.name = kSlots[sub],
-                           .kind = Axis::band,
-                           .count = most,
-                           .group = each > 1 ? each : 0,
-                           .names = std::vector<std::string>(static_cast<std::size_t>(most)),
-                           .least_slot = 0.5f});
-  }
-  const double high = most_in_flight();
-  extent.axes.push_back({.name = "flight",
-                         .high = rounded(0, std::max(1.5 * high, 1.0)).second,
-                         .title = copies() ? text("KiB") : Text{},
-                         .ticks = true});
+  const int most = *std::max_element(lanes_of.begin(), lanes_of.end());
+  extent.axes.push_back({.name = "warp_lane",
+                         .kind = Axis::band,
+                         .count = most,
+                         .group = lanes_a_warp() > 1 ? lanes_a_warp() : 0,
+                         .names = std::vector<std::string>(static_cast<std::size_t>(most)),
+                         .least_slot = 0.5f});
 }
 
 Extent LatencyHidingScene::extent() const {
@@ -128,69 +112,158 @@ Extent LatencyHidingScene::extent() const {
   return extent;
 }
 
+/// What a lesson's stops are about is large, and few boxes stand beside it.
 Picture LatencyHidingScene::picture(const Extent& extent, const View& view) const {
-  return {text(sentence(view.cursor)), extent.axes,
-          row({"latency_hiding"}, {over_time(view), side(view.cursor)})};
+  const Cursor cursor = view.cursor;
+  std::vector<Box> main, side;
+  if (!trace_.arms.empty()) main.push_back(arms(cursor));
+  if (is(Kernel::fma) || is(Kernel::chase) || is(Kernel::spill)) main.push_back(lengths(cursor));
+  if (is(Kernel::fma)) main.push_back(slots_used(cursor));
+  if (copies() || is(Kernel::spill)) side.push_back(occupancy());
+  if (!tails()) (is(Kernel::spill) ? side : main).push_back(warp_loads(view));
+  if (!one_at_a_time_.empty()) main.push_back(apart(cursor));
+  if (tails() || (copies() && trace_.machine.rows.size() > 1)) main.push_back(schedulers(view));
+  if (copies()) side.push_back(law(cursor));
+  if (copies()) side.push_back(counters(cursor));
+  if (tails()) side.push_back(lengths(cursor));
+  // Lengths of copies compare: their column has one width.
+  const float weight = copies() ? 1.9f : tails() ? 1 : 4, least = copies() ? 16.5f : 13;
+  std::vector<Box> both;
+  both.push_back(column({"over_time"}, std::move(main), {.weight = weight, .least_width = least}));
+  if (!side.empty()) {
+    both.push_back(column({"side"}, std::move(side),
+                          {.rank = 1, .weight = 1, .least_width = copies() ? 11.0f : 8}));
+  }
+  return {text(sentence(cursor)), extent.axes, row({"latency_hiding"}, std::move(both))};
 }
 
 // ---- over time --------------------------------------------------------------------------------------------
 
-Box LatencyHidingScene::over_time(const View& view) const {
-  std::vector<Box> boxes;
-  if (!tails()) boxes.push_back(zoom(view));
-  boxes.push_back(schedulers(view));
-  boxes.push_back(flight(view.cursor));
-  return column({"over_time"}, std::move(boxes), {.weight = 1.9f, .least_width = 13});
-}
-
-/// One warp, each of its loads in flight on a lane of its own. The probe's own cycles are hatched, to scale.
-Box LatencyHidingScene::zoom(const View& view) const {
+/// One warp's round, each load on a lane of its own with its clocks at its end, and below them what its scheduler does.
+Box LatencyHidingScene::warp_loads(const View& view) const {
   const int row = followed(view);
-  const auto until = static_cast<double>(now(view.cursor));
-  const latency_hiding::Moment* at = moment(view.cursor);
-  SpanList loads("followed", "probe_lane", until, tone_kind()), cost("cost", "probe_lane", until);
+  const Cursor cursor = view.cursor;
+  const latency_hiding::Moment* at = moment(cursor);
+  const std::int64_t zero = origin(cursor);
+  SpanList loads("followed", time_axis(), "probe_lane", time_high(), tone_kind());
+  std::vector<Curve> ends;
   for (const Probe& each : probes_) {
-    if (each.row != row || each.issue_step == 0 || each.issue_step > step(view.cursor)) continue;
-    const bool used = each.use_step <= step(view.cursor);
+    if (each.row != row) continue;
+    const std::optional<Stretch> bar = stretch(each, cursor, zero);
+    if (!bar) continue;
     const bool current = at != nullptr && row == 0 && at->number == each.number;
-    const double end = used ? static_cast<double>(each.use) : until;
     const int lane = zoom_lane(each.number);
-    std::string name = std::to_string(each.number);
-    if (used && clocked()) name = fmt::format("{}: {:.0f}", each.number, latency(each));
-    loads.add(each, each.number, lane, end,
-              current ? State::current
-              : used  ? State::done
-                      : State::plain,
-              tone_of(each.number), false, std::move(name), tone_number(each.number));
-    if (!used || trace_.machine.probe_cost <= 0) continue;
-    Probe own = each;
-    own.issue = std::max(
-        each.issue, each.use - static_cast<std::int64_t>(std::llround(trace_.machine.probe_cost)));
-    cost.add(own, each.number, lane, end, State::wasted, 0, false, {});
+    const bool tells = bar->used && clocked();
+    std::string inside = tells ? fmt::format("{:.0f}", latency(each)) : std::string();
+    loads.add(each, each.number, lane, *bar, current, tone_of(each.number), false,
+              std::move(inside), tone_number(each.number));
+    const bool whole = each.issue >= zero;
+    if (tells && copies())
+      ends.push_back(end_of({"arrival", each.number}, *bar, "probe_lane", lane, whole));
   }
-  const latency_hiding::Row& warp = trace_.machine.rows.at(static_cast<std::size_t>(row));
-  const std::string name = fmt::format("warp {} of block {}", warp_name(row), warp.block);
-  const std::string what = is(Kernel::fma)         ? "chains of multiply-adds"
+  const std::string what = is(Kernel::fma)         ? "64 steps of each chain"
                            : is(Kernel::spill)     ? "a load, then arithmetic on it"
                            : is(Kernel::diverge)   ? "arms of the branch"
+                           : is(Kernel::chase)     ? "hops, from the first of each level"
                            : is(Kernel::bulk_copy) ? "stages from request to arrival"
                                                    : "loads from issue to first use";
-  return labelled(
-      {"zoom"},
-      box({"warp_loads"}, {loads.made(false), cost.made(false)}, {},
-          {.least_height = is(Kernel::chase)
-                               ? 3.2f
-                               : std::clamp(0.35f * static_cast<float>(zoom_lanes()), 0.8f, 2.2f),
-           .left = kLeft}),
-      text(fmt::format("{}: {}", name, what), name), {.weight = 0.7f});
+  const auto lanes = static_cast<float>(zoom_lanes() + 1);
+  Box made = box({"warp_loads"}, {loads.made(false)}, {},
+                 {.least_height = std::clamp(0.85f * lanes, 1.2f, 4.3f), .left = kLeft});
+  if (is(Kernel::copy)) made.marks.emplace_back(issue_slots(view));
+  for (Curve& end : ends) made.marks.emplace_back(std::move(end));
+  return labelled({"one_warp"}, std::move(made),
+                  text(fmt::format("{}: {}; {}", warp_name(row), what, where()),
+                       fmt::format("{}; {}", warp_name(row), where()), warp_name(row)),
+                  {.rank = is(Kernel::fma) ? 3 : 0});
 }
 
-/// The lanes of one scheduler's warps.
+/// Both clocks of a bar at its end; of one that began before the round the last alone.
+Curve LatencyHidingScene::end_of(Key key, const Stretch& bar, Name lanes, int lane,
+                                 bool whole) const {
+  const std::string to = fmt::format("{:.0f}", bar.to);
+  return {.key = key,
+          .x = {bar.to, bar.to},
+          .y = {lane + 0.5, lane + 0.5},
+          .ax = time_axis(),
+          .ay = lanes,
+          .tone = tone_of(0),
+          .end = whole ? text(fmt::format("{:.0f}–{}", bar.from, to), to) : text(to),
+          .ends_free = true};
+}
+
+/// The same loads in the other order, once these have ended.
+Box LatencyHidingScene::apart(Cursor cursor) const {
+  const latency_hiding::Moment* at = moment(cursor);
+  const bool done =
+      at != nullptr && at->what == latency_hiding::What::use && (at->number + 1) % group() == 0;
+  Spans other{items("other_order", 0)};
+  other.x = time_axis();
+  other.lanes = "apart_lane";
+  other.now = time_high();
+  other.items.flags.all = kWas;
+  Box made = box({"apart_box"}, {}, {}, {.least_height = 2.8f, .left = kLeft});
+  std::vector<Curve> ends;
+  for (int k = 0; k < std::ssize(one_at_a_time_) && done; ++k) {
+    const Stretch& bar = one_at_a_time_[static_cast<std::size_t>(k)];
+    ++other.items.count;
+    other.lane.push_back(k);
+    other.begin.push_back(bar.from);
+    other.end.push_back(bar.to);
+    ends.push_back(end_of({"other_end", k}, bar, "apart_lane", k, false));
+  }
+  made.marks.emplace_back(std::move(other));
+  for (Curve& end : ends) made.marks.emplace_back(std::move(end));
+  return labelled({"apart"}, std::move(made), text("the same loads one at a time", "one at a time"),
+                  {.rank = 4, .weight = 0.8f});
+}
+
+/// Where the scheduler of the followed warp issues a load or a store of one of its warps, and how long it issues none.
+Spans LatencyHidingScene::issue_slots(const View& view) const {
+  constexpr double kGap = 100;  // cycles that are worth a bar
+  const auto& rows = trace_.machine.rows;
+  const auto mine = static_cast<std::size_t>(followed(view));
+  const std::int64_t zero = origin(view.cursor);
+  const double now_at = std::min(static_cast<double>(now(view.cursor) - zero), time_high());
+  std::vector<double> at;
+  for (const Probe& each : probes_) {
+    const auto of = static_cast<std::size_t>(each.row);
+    if (rows[of].sub_partition != rows[mine].sub_partition || (!clocked() && of != mine)) continue;
+    for (const auto& [clock, since] :
+         {std::pair(each.issue, each.issue_step), std::pair(each.use, each.use_step)}) {
+      const auto place = static_cast<double>(clock - zero);
+      const bool known = since > 0 && since <= step(view.cursor);
+      if (known && place >= 0 && place <= now_at) at.push_back(place);
+    }
+  }
+  std::sort(at.begin(), at.end());
+  Spans slots{items("slot", 0)};
+  slots.x = time_axis();
+  slots.lanes = "probe_lane";
+  slots.now = time_high();
+  const auto add = [&](double from, double to, bool idle) {
+    ++slots.items.count;
+    slots.lane.push_back(zoom_lanes());
+    slots.begin.push_back(from);
+    slots.end.push_back(to);
+    slots.items.state.each.push_back(idle ? State::to_come : State::done);
+    slots.items.tone.each.push_back(idle ? 0 : 5);
+    slots.items.names.push_back(idle ? fmt::format("idle {:.0f}", to - from) : std::string());
+  };
+  for (std::size_t k = 0; k < at.size(); ++k) {
+    add(at[k], at[k], false);
+    const double next = k + 1 < at.size() ? at[k + 1] : now_at;
+    if (clocked() && next - at[k] >= kGap) add(at[k], next, true);
+  }
+  return slots;
+}
+
+/// The lanes of one scheduler's warps; of the kernel tail those of all multiprocessors.
 Box LatencyHidingScene::scheduler(const View& view, int which) const {
   const auto& rows = trace_.machine.rows;
   const latency_hiding::Moment* at = moment(view.cursor);
-  const Name lanes = tails() ? Name("multiprocessor") : kSlots[static_cast<std::size_t>(which)];
-  SpanList list(probe_name(), lanes, static_cast<double>(now(view.cursor)), tone_kind());
+  const std::int64_t zero = origin(view.cursor);
+  SpanList list(probe_name(), time_axis(), "warp_lane", time_high(), tone_kind());
   const int row = followed(view);
   std::vector<int> first_lane(rows.size(), -1);
   int lane = 0;
@@ -201,15 +274,11 @@ Box LatencyHidingScene::scheduler(const View& view, int which) const {
   }
   for (const Probe& each : probes_) {
     const int first = first_lane[static_cast<std::size_t>(each.row)];
-    if (first < 0 || each.issue_step == 0 || each.issue_step > step(view.cursor)) continue;
-    const bool used = each.use_step <= step(view.cursor);
+    const std::optional<Stretch> bar = first < 0 ? std::nullopt : stretch(each, view.cursor, zero);
+    if (!bar) continue;
     const bool current = at != nullptr && each.row == 0 && !tails() && at->number == each.number;
-    const double end = static_cast<double>(used ? each.use : now(view.cursor));
     const int id = tails() ? each.number : each.row * a_row_ + each.number;
-    list.add(each, id, first + (lanes_a_warp() > 1 ? zoom_lane(each.number) : 0), end,
-             current ? State::current
-             : used  ? State::done
-                     : State::plain,
+    list.add(each, id, first + (tails() ? 0 : each.number % lanes_a_warp()), *bar, current,
              tone_of(each.number), row > 0 && each.row == row,
              tails() ? std::to_string(each.number) : std::string(), tone_number(each.number));
   }
@@ -217,80 +286,22 @@ Box LatencyHidingScene::scheduler(const View& view, int which) const {
                                                               "scheduler_2", "scheduler_3"};
   return box({kBoxes[static_cast<std::size_t>(which)]}, {list.made(!tails())},
              tails() ? Text{} : text(fmt::format("sched. {}", which), std::to_string(which)),
-             {.least_height = tails() ? 3.0f : 1.0f, .left = kLeft});
+             {.least_height = tails() ? 3.0f : 0.6f, .left = tails() ? 1 : kLeft});
 }
 
 Box LatencyHidingScene::schedulers(const View& view) const {
   std::vector<Box> boxes;
   const int count = tails() ? 1 : kSubPartitions;
   for (int which = 0; which < count; ++which) boxes.push_back(scheduler(view, which));
+  const auto rows = static_cast<std::int64_t>(trace_.machine.rows.size());
   const std::string what =
-      tails()
-          ? counted(static_cast<std::int64_t>(trace_.machine.rows.size()), "SM") + ", a row each"
-          : fmt::format("one SM: {}{}", counted(std::ssize(trace_.machine.rows), "warp"),
-                        is(Kernel::bulk_copy) ? ", those that ask" : "");
-  const std::string said = fmt::format("{}, {}", what, where());
-  Box made = column({"multiprocessor_box"}, std::move(boxes), {.close = true, .weight = 2});
-  made.label = text(said, what);
+      tails() ? counted(rows, "SM") + ", a row each"
+              : fmt::format("all of one SM: {}{}", counted(rows, "warp"),
+                            is(Kernel::bulk_copy) ? ", those that ask" : " on four schedulers");
+  Box made = column({"multiprocessor_box"}, std::move(boxes),
+                    {.close = true, .rank = tails() ? 0 : 2, .weight = tails() ? 2.0f : 1.2f});
+  made.label = tails() ? text(fmt::format("{}, {}", what, where()), what) : text(what);
   return made;
-}
-
-/// What all warps have in flight together, up to the cursor. Turns of different warps are not comparable: there it is
-/// the followed one's.
-Box LatencyHidingScene::flight(Cursor cursor) const {
-  std::vector<std::pair<std::int64_t, int>> changes;
-  for (const Probe& each : probes_) {
-    if (!clocked() && each.row != 0) continue;
-    if (each.issue_step == 0 || each.issue_step > step(cursor)) continue;
-    changes.emplace_back(each.issue, 1);
-    if (each.use_step <= step(cursor)) changes.emplace_back(each.use, -1);
-  }
-  std::sort(changes.begin(), changes.end());
-  Curve curve{
-      .key = {"flight_curve"}, .ax = "time", .ay = "flight", .tone = 5, .about = {"flight", 0}};
-  double level = 0;
-  const auto put = [&](double at) {
-    curve.x.push_back(at);
-    curve.y.push_back(level * weight());
-  };
-  // Steps closer together than this would be all corners: they are taken as one.
-  const double least = static_cast<double>(trace_.machine.span) / kMostSteps;
-  const auto until = static_cast<double>(now(cursor));
-  double from = 0;
-  for (std::size_t next = 0; next < changes.size();) {
-    const double at = std::min(std::max(static_cast<double>(changes[next].first), from), until);
-    put(at);
-    for (; next < changes.size() && static_cast<double>(changes[next].first) <= at; ++next) {
-      level += changes[next].second;
-    }
-    put(at);
-    from = at + least;
-  }
-  if (step(cursor) > 0 && (curve.x.empty() || curve.x.back() < until)) put(until);
-  curve.flags = kPicked;
-  Box made = box({"flight_box"}, {}, {}, {.least_height = 1.6f, .left = kLeft});
-  made.marks.emplace_back(std::move(curve));
-  // Hidden until something has been seen: a question asks for it.
-  const bool known = step(cursor) > 0;
-  const double most = most_in_flight();
-  made.marks.emplace_back(
-      Rule{.key = {"asked"},
-           .axis = "flight",
-           .at = known ? most : 0,
-           .state = known ? State::plain : State::to_come,
-           .label = !known ? Text{}
-                    : copies()
-                        ? text(fmt::format("asked for: {} KiB", significant(most, 4)), "asked for")
-                    : tails() ? text(fmt::format("room for {}", significant(most, 4)), "room")
-                              : text(fmt::format("{} at most", significant(most, 4)), "at most")});
-  const std::string of = clocked() ? tails() ? "all SMs" : "all warps of the SM" : "one warp";
-  const std::string what =
-      copies()  ? fmt::format("bytes in flight, {}", of)
-      : tails() ? std::string("blocks running")
-                : fmt::format("{} under way, {}", is(Kernel::chase) ? "loads" : "warps", of);
-  return labelled({"flight"}, std::move(made),
-                  text(what, copies() ? "bytes in flight" : "under way"),
-                  {.rank = 4, .weight = 0.9f});
 }
 
 // ---- what the pointer is told -------------------------------------------------------------------------------
@@ -308,19 +319,17 @@ std::string LatencyHidingScene::explain_probe(Cursor cursor, int row, int number
   if (one->use_step > step(cursor)) return said + ", not used yet";
   said += fmt::format(" to {}", one->use);
   if (!clocked()) return said;
-  said += fmt::format("\n{} {}", one->use - one->issue, of_unit);
-  if (trace_.machine.probe_cost > 0 && !tails()) {
-    said += fmt::format(", {:.0f} of them the probe's own", trace_.machine.probe_cost);
-  }
-  return said;
+  return said + fmt::format("\n{} {}", one->use - one->issue, of_unit);
 }
 
 std::string LatencyHidingScene::explain(const View& view, const Key& key) const {
   if (key.is({"followed"})) return explain_probe(view.cursor, followed(view), key.i);
-  if (key.is({"cost"})) {
-    return fmt::format("the probe's own {:.0f} {}: two clocks and nothing between them",
-                       trace_.machine.probe_cost, unit());
+  if (key.is({"slot"})) {
+    return "a mark is a load or a store that the warp's scheduler issues\ngrey: none of its "
+           "warps has one that is ready";
   }
+  if (key.is({"other_order"}))
+    return "the same loads, each used before the next is issued; " + where();
   if (key.name == probe_name() && key.i >= 0) {
     if (!tails()) return explain_probe(view.cursor, key.i / a_row_, key.i % a_row_);
     for (const Probe& each : probes_) {

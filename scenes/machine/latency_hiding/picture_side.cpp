@@ -1,10 +1,13 @@
 // What stands beside the lanes: what decides how many warps there are, who votes for which arm, what Little's law asks
-// for and what the bench measured, and what the hardware counted.
+// for, what the bench measured, drawn as lengths, and what the hardware counted.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
+#include <map>
+#include <tuple>
 
 #include "kernels/base/lab/recording.hpp"
 #include "scenes/machine/latency_hiding/scene.hpp"
@@ -22,7 +25,6 @@ using words::counted, words::significant;
 
 namespace {
 
-constexpr int kMostReasons = 2;
 constexpr float kScaleLeft = 3;  ///< margin for numbers along a scale, in heights of a line
 
 const lab::Report* bench() {
@@ -30,119 +32,132 @@ const lab::Report* bench() {
   return recording == nullptr ? nullptr : &recording->bench;
 }
 
-std::optional<double> measured_in(const char* id, const char* variant) {
-  const lab::Report* of = bench();
-  const lab::Measurement* found = of == nullptr ? nullptr : of->measurement(id, variant);
-  return found == nullptr ? std::nullopt : std::optional(found->value);
-}
-
-/// "long scoreboard" of smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio.
-std::string reason_of(const std::string& metric) {
-  constexpr std::string_view kBefore = "_stalled_", kAfter = "_per_issue_active";
-  const std::size_t from = metric.find(kBefore), to = metric.find(kAfter);
-  if (from == std::string::npos || to == std::string::npos) return {};
-  std::string reason = metric.substr(from + kBefore.size(), to - from - kBefore.size());
-  std::replace(reason.begin(), reason.end(), '_', ' ');
-  return reason;
-}
-
-/// How the bench's rows of a kernel are read.
-struct BenchTable {
-  const char *table, *x, *y, *x_title, *y_title;
-  bool x_log, y_log;
-};
-BenchTable table_of(Kernel kernel) {
-  switch (kernel) {
-    case Kernel::copy:
-    case Kernel::bulk_copy:
-      return {"bytes_in_flight", "in_flight", "bandwidth", "KiB in flight", "GB/s", true, false};
-    case Kernel::chase:
-      return {"memory_ladder", "footprint", "cycles", "KiB", "cycles a hop", true, true};
-    case Kernel::fma:
-      return {"flops", "chains", "tflops", "warps × ilp", "TFLOP/s", true, false};
-    case Kernel::spill:
-      return {"registers", "max_registers", "tflops", "registers", "TFLOP/s", false, false};
-    case Kernel::diverge:
-      return {"divergence", "ways", "slowdown", "ways", "times as long", true, true};
-    case Kernel::tail:
-      break;
+/// Lengths below each other, each with its name before it and its number at its end.
+Box bars_of(const Results& results, Key key, Name item, Name x, Name lanes, bool known) {
+  Spans spans{items(item, 0)};
+  spans.x = x;
+  spans.lanes = lanes;
+  spans.now = results.high;
+  const std::string unit = std::strlen(results.unit) > 3 ? "" : std::string(" ") + results.unit;
+  std::size_t longest = 0;
+  for (const std::string& name : results.names) longest = std::max(longest, name.size());
+  Box made = box(
+      key, {}, {},
+      {.least_height = 1.1f * static_cast<float>(std::max<std::size_t>(results.names.size(), 3)),
+       .left = 0.42f * static_cast<float>(longest) + 1});
+  std::vector<Curve> ends;
+  for (std::size_t k = 0; k < results.values.size() && known; ++k) {
+    const auto lane = static_cast<int>(k);
+    ++spans.items.count;
+    spans.lane.push_back(lane);
+    spans.begin.push_back(0);
+    spans.end.push_back(results.values[k]);
+    spans.items.names.emplace_back();
+    spans.items.state.each.push_back(lane == results.here ? State::plain : State::done);
+    spans.items.tone.each.push_back(5);
+    spans.items.flags.each.push_back(lane == results.here ? kPicked : kNone);
+    ends.push_back({.key = {key.name, lane},
+                    .x = {results.values[k], results.values[k]},
+                    .y = {lane + 0.5, lane + 0.5},
+                    .ax = x,
+                    .ay = lanes,
+                    .tone = 5,
+                    .end = text(significant(results.values[k], 3) + unit),
+                    .ends_free = true});
   }
-  return {"tail", "blocks", "efficiency", "blocks", "%", false, false};
+  made.marks.emplace_back(std::move(spans));
+  for (Curve& end : ends) made.marks.emplace_back(std::move(end));
+  return made;
 }
 
 }  // namespace
 
-/// Between two points along a straight line, over the logarithm of x where the axis is one.
-std::optional<double> BenchCurve::at(double place) const {
-  const auto after = std::lower_bound(x.begin(), x.end(), place);
-  if (after == x.end()) return std::nullopt;
-  const auto i = static_cast<std::size_t>(after - x.begin());
-  if (*after == place) return y[i];
-  if (i == 0) return std::nullopt;
-  const auto along = [&](double value) { return x_log ? std::log(value) : value; };
-  const double t = (along(place) - along(x[i - 1])) / (along(x[i]) - along(x[i - 1]));
-  return y[i - 1] + t * (y[i] - y[i - 1]);
-}
+// ---- what was recorded --------------------------------------------------------------------------------------
 
-std::optional<double> LatencyHidingScene::idle_latency() const {
-  const lab::Report* of = bench();
-  return of == nullptr ? std::nullopt : number_with(*of, "latencies", {{"level", "HBM"}}, "ns");
-}
-
-std::optional<double> LatencyHidingScene::copy_bandwidth() const {
-  return measured_in("copy_bandwidth", "device");
-}
-
-/// The recorded rows that are this kernel's, by x.
-std::optional<BenchCurve> LatencyHidingScene::bench_curve() const {
-  const BenchTable how = table_of(trace_.kernel);
-  const lab::Table* table = bench() == nullptr ? nullptr : bench()->table(how.table);
-  if (table == nullptr) return std::nullopt;
-  BenchCurve curve{
-      .x_title = how.x_title, .y_title = how.y_title, .x_log = how.x_log, .y_log = how.y_log};
-  const std::string kind = is(Kernel::bulk_copy) ? "bulk" : std::to_string(trace_.bytes_per_load);
-  std::vector<std::pair<double, double>> points;
+/// Of copies by threads the fastest with as many bytes in flight, and the row of the knobs' own.
+std::optional<Rates> LatencyHidingScene::rates() const {
+  const lab::Table* table = bench() == nullptr ? nullptr : bench()->table("bytes_in_flight");
+  if (table == nullptr || !copies()) return std::nullopt;
+  const std::string own = is(Kernel::bulk_copy) ? "bulk" : std::to_string(trace_.bytes_per_load);
+  const double loads =
+      trace_.broken == latency_hiding::Break::serialize_loads ? 1 : trace_.loads_in_flight;
+  std::map<double, double> best;
+  Rates all;
   for (std::size_t row = 0; row < table->rows.size(); ++row) {
-    if (copies() && text_in(*table, row, "kind") != kind) continue;
-    const auto ilp = number_in(*table, row, "ilp"), warps = number_in(*table, row, "warps_per_sm");
-    if (is(Kernel::fma) && ilp != static_cast<double>(trace_.ilp)) continue;
-    const auto x = is(Kernel::fma) && ilp && warps ? std::optional(*ilp * *warps)
-                                                   : number_in(*table, row, how.x);
-    const auto y = number_in(*table, row, how.y);
-    if (x && y && *x > 0 && *y > 0) points.emplace_back(*x, *y);
+    const auto kib = number_in(*table, row, "in_flight"),
+               rate = number_in(*table, row, "bandwidth");
+    if (!kib || !rate) continue;
+    const std::string kind = text_in(*table, row, "kind");
+    if (kind != "bulk") best[*kib] = std::max(best[*kib], *rate);
+    const bool mine = kind == own && number_in(*table, row, "loads") == loads &&
+                      number_in(*table, row, "warps_per_sm") == trace_.warps_per_sm;
+    if (mine && trace_.broken != latency_hiding::Break::divergent_branch) all.here = rate;
   }
-  if (points.empty()) return std::nullopt;
-  std::sort(points.begin(), points.end());
-  for (const auto& [x, y] : points) {
-    // Several ways to the same bytes: their best.
-    if (!curve.x.empty() && curve.x.back() == x) {
-      curve.y.back() = std::max(curve.y.back(), y);
-      continue;
+  if (best.empty()) return std::nullopt;
+  for (const auto& [kib, rate] : best) {
+    all.kib.push_back(kib);
+    all.rate.push_back(rate);
+    all.enough = std::max(all.enough, 0.9 * rate);
+  }
+  all.idle = number_with(*bench(), "latencies", {{"level", "HBM"}}, "ns").value_or(0);
+  all.loaded = number_with(*bench(), "knees", {{"kind", "16"}}, "loaded_latency").value_or(0);
+  return all;
+}
+
+/// One chain in each thread, and four: cycles of as many steps, or the share of issue slots that they fill.
+Results LatencyHidingScene::chains(bool slots) const {
+  Results all{slots ? "issue slots used, as counted" : "cycles for 64 steps of each chain",
+              slots ? "%" : "cycles", slots ? 100.0 : 600.0};
+  for (const int ilp : {1, 4}) {
+    latency_hiding::Params params = params_;
+    params.ilp = ilp;
+    const auto machine = latency_hiding::known_machine(params);
+    if (!machine) continue;
+    double sum = 0, value = NAN;
+    for (const latency_hiding::Event& event : machine->events) {
+      const auto clock = static_cast<double>(event.clock);
+      if (event.row == 0) sum += event.what == latency_hiding::What::use ? clock : -clock;
     }
-    curve.x.push_back(x);
-    curve.y.push_back(y);
+    if (!slots) value = sum / latency_hiding::kProbes - machine->probe_cost;
+    for (const Counted& one : machine->counted) {
+      if (slots && one.metric.starts_with("smsp__issue_active")) value = 100 * one.value;
+    }
+    if (!std::isfinite(value)) continue;
+    if (ilp == trace_.ilp) all.here = static_cast<int>(all.values.size());
+    all.names.push_back(fmt::format("{}: {} FMAs", counted(ilp, "chain"), 64 * ilp));
+    all.values.push_back(value);
   }
-  switch (trace_.kernel) {
-    case Kernel::copy:
-    case Kernel::bulk_copy:
-      curve.here = static_cast<double>(trace_.asked_bytes()) / 1024;
-      break;
-    case Kernel::fma:
-      curve.here = trace_.warps_per_sm * trace_.ilp;
-      break;
-    case Kernel::spill:
-      curve.here = trace_.max_registers;
-      break;
-    case Kernel::diverge:
-      curve.here = trace_.divergence;
-      break;
-    case Kernel::tail:
-      curve.here = trace_.blocks;
-      break;
-    case Kernel::chase:
-      break;
+  return all;
+}
+
+Results LatencyHidingScene::results() const {
+  if (is(Kernel::fma)) return chains(false);
+  struct How {
+    const char *table, *name, *value, *title, *unit;
+    double scale, here;
+  };
+  const double limit = trace_.max_registers, blocks = trace_.blocks;
+  const How how =
+      is(Kernel::chase) ? How{"latencies", "{level}", "cycles", "latency of a hop", "cycles", 1, -1}
+      : tails() ? How{"tail", "{blocks} blocks", "time", "time of a launch", "µs", 1000, blocks}
+                : How{"registers", "{max_registers} regs, {warps_per_sm} warps",
+                      "time",      "time for the same work",
+                      "ms",        1,
+                      limit};
+  const std::size_t most = tails() ? 5 : 8;
+  Results all{how.title, how.unit};
+  const lab::Table* table = bench() == nullptr ? nullptr : bench()->table(how.table);
+  for (std::size_t row = 0; table != nullptr && row < std::min(table->rows.size(), most); ++row) {
+    const auto value = number_in(*table, row, how.value);
+    if (!value) continue;
+    const double* first = std::get_if<double>(&table->rows[row][0]);
+    if (first != nullptr && *first == how.here) all.here = static_cast<int>(all.values.size());
+    all.names.push_back(filled_in(how.name, *table, row));
+    all.values.push_back(how.scale * *value);
+    all.high = std::max(all.high, 1.9 * all.values.back());
   }
-  return curve;
+  all.high = rounded(0, all.high).second;
+  return all;
 }
 
 // ---- where things stand -----------------------------------------------------------------------------------
@@ -155,35 +170,39 @@ void LatencyHidingScene::add_side_axes(Extent& extent) const {
                          .names = {"threads", "regs", "shared", "blocks"},
                          .least_slot = 0});
   extent.axes.push_back({.name = "limit_warps", .high = kMostWarps, .ticks = true});
-  extent.axes.push_back(
-      {.name = "lane", .kind = Axis::band, .count = kLanes, .group = 8, .least_slot = 0});
+  extent.axes.push_back({.name = "lane",
+                         .kind = Axis::band,
+                         .count = kLanes,
+                         .group = 8,
+                         .title = text("lane"),
+                         .ticks = true,
+                         .least_slot = 0});
   const int arms = std::max(1, static_cast<int>(trace_.arms.size()));
   extent.axes.push_back({.name = "arm", .kind = Axis::band, .count = arms, .least_slot = 0});
-  const auto curve = bench_curve();
-  Axis x{.name = "bench_x", .low = 1, .high = 10, .ticks = true}, y{.name = "bench_y", .low = 0.1};
-  y.ticks = true;
-  if (curve) {
-    const auto scale = [](Axis& axis, const std::vector<double>& values, double also, bool log) {
-      const auto [least, most] = std::minmax_element(values.begin(), values.end());
-      axis.kind = log ? Axis::log : Axis::linear;
-      axis.low = log ? (also > 0 ? std::min(*least, also) : *least) / 1.3 : 0;
-      axis.high = log ? std::max(*most, also) * 1.3 : rounded(0, std::max(*most, also)).second;
-    };
-    scale(x, curve->x, curve->here, curve->x_log);
-    scale(y, curve->y, 0, curve->y_log);
-    x.title = text(curve->x_title);
-    y.title = text(curve->y_title);
+  // Of copies: one domain for all runs, whichever bytes they have in flight.
+  extent.axes.push_back({.name = "kib",
+                         .kind = Axis::log,
+                         .low = 0.1,
+                         .high = 256,
+                         .title = text("KiB in flight"),
+                         .ticks = true});
+  extent.axes.push_back({.name = "rate",
+                         .high = rates_ ? rounded(0, rates_->enough / 0.8).second : 1,
+                         .fixed = true,
+                         .title = text("GB/s"),
+                         .ticks = true});
+  for (const auto& [name, lane, of] :
+       {std::tuple(Name("length"), Name("length_lane"), &results_),
+        std::tuple(Name("share"), Name("share_lane"), &slots_),
+        std::tuple(Name("a_cycle"), Name("count_lane"), &counted_)}) {
+    extent.axes.push_back({.name = name, .high = of->high, .title = text(of->unit), .ticks = true});
+    extent.axes.push_back({.name = lane,
+                           .kind = Axis::band,
+                           .count = std::max(1, static_cast<int>(of->names.size())),
+                           .names = of->names,
+                           .least_slot = 2});
+    if (of->names.empty()) extent.axes.back().names = {""};
   }
-  extent.axes.push_back(std::move(x));
-  extent.axes.push_back(std::move(y));
-}
-
-Box LatencyHidingScene::side(Cursor cursor) const {
-  std::vector<Box> boxes = {occupancy()};
-  if (!trace_.arms.empty()) boxes.push_back(arms(cursor));
-  boxes.push_back(law(cursor));
-  boxes.push_back(counters(cursor));
-  return column({"side"}, std::move(boxes), {.rank = 1, .weight = 1, .least_width = 11});
 }
 
 // ---- occupancy --------------------------------------------------------------------------------------------
@@ -206,11 +225,11 @@ Box LatencyHidingScene::occupancy() const {
   bars.items.about = {{"limit", {0, numbers(static_cast<int>(kLimits))}}};
   Box made = box({"limits"}, {bars}, {}, {.least_height = 2.4f, .left = kScaleLeft - 1});
   const std::string share = words::percent(all.share());
-  Box outer = column({"occupancy"}, {std::move(made)}, {.rank = 1, .weight = 1});
-  outer.label =
+  return labelled(
+      {"occupancy"}, std::move(made),
       text(fmt::format("warps each limit allows: {} of {}, {}", all.warps, kMostWarps, share),
-           fmt::format("occupancy: {} of {}", all.warps, kMostWarps), share);
-  return outer;
+           fmt::format("occupancy: {} of {}", all.warps, kMostWarps), share),
+      {.rank = 2});
 }
 
 // ---- the branch -------------------------------------------------------------------------------------------
@@ -220,14 +239,14 @@ int LatencyHidingScene::arms_shown(Cursor cursor) const {
   int shown = 0;
   for (int arm = 0; arm < std::ssize(trace_.arms); ++arm) {
     const Probe* begun = probe(0, arm * each);
-    // Of loads the first sixteen are probed: arms beyond them begin when those are through.
+    // Of loads the first sixteen are probed: arms beyond them begin when those are done.
     const int from = begun == nullptr ? trace_.steps() : begun->issue_step;
     if (from > 0 && step(cursor) >= from) shown = arm + 1;
   }
   return shown;
 }
 
-/// A row an arm: the lanes that voted for it run, the others stand still.
+/// A row an arm: the lanes that voted for it run, the others sit idle.
 Box LatencyHidingScene::arms(Cursor cursor) const {
   const int count = static_cast<int>(trace_.arms.size()), shown = arms_shown(cursor);
   picture::Cells cells{items("vote", count * kLanes)};
@@ -251,170 +270,120 @@ Box LatencyHidingScene::arms(Cursor cursor) const {
     }
   }
   cells.items.about = {{"arm", {0, about}}};
-  return box(
-      {"arms"}, {cells},
-      text("active lanes: one row per arm, one column per lane", "active lanes by arm", "lanes"),
-      {.weight = 0.6f, .least_height = std::clamp(0.4f * static_cast<float>(count), 1.2f, 2.4f)});
+  // Spans name the lanes that they stand on: these are none, for the names' sake.
+  Spans named{items("arm_of", 0)};
+  named.x = "lane";
+  named.lanes = "arm";
+  Box made =
+      box({"arm_lanes"}, {named, cells}, {},
+          {.least_height = std::clamp(1.1f * static_cast<float>(count), 1.2f, 4.4f), .left = 4});
+  return labelled({"arms"}, std::move(made),
+                  text("32 lanes of the warp, an arm a row: filled lanes run, the others idle",
+                       "filled lanes run, the others idle", "lanes by arm"),
+                  {.weight = is(Kernel::diverge) ? 2.0f : 0.6f});
 }
 
-// ---- what must be in flight -------------------------------------------------------------------------------
+// ---- what was measured --------------------------------------------------------------------------------------
 
-std::vector<Text> LatencyHidingScene::formulas(Cursor cursor) const {
-  const bool known = step(cursor) > 0;
-  std::vector<Text> rows;
-  const auto add = [&](std::string full, std::string brief = {}) {
-    rows.push_back(text(std::move(full), std::move(brief)));
-  };
-  switch (trace_.kernel) {
-    case Kernel::copy:
-    case Kernel::bulk_copy: {
-      const double kib = static_cast<double>(trace_.asked_bytes()) / 1024;
-      const int warps = std::max(trace_.warps_per_sm, 1);
-      add(known ? fmt::format("ask  = {} · {} KiB = {} KiB", warps, significant(kib / warps, 3),
-                              significant(kib, 4))
-                : std::string("ask  = warps · loads · bytes"),
-          known ? fmt::format("ask = {} KiB", significant(kib, 4)) : "ask = bytes");
-      const auto ns = idle_latency(), rate = copy_bandwidth();
-      // A copy's rate counts what is read and what is written: only the reads wait to arrive.
-      if (ns && rate) {
-        const double each = *rate / 2 / trace_.multiprocessors;
-        add(fmt::format("need = {:.0f} ns · {} GB/s = {} KiB", *ns, significant(each, 2),
-                        significant(*ns * each / 1024, 2)),
-            fmt::format("need = {} KiB", significant(*ns * each / 1024, 2)));
-      } else {
-        add("need = latency · bandwidth", "need = …");
-      }
-      break;
-    }
-    case Kernel::chase:
-      add("in flight = 1 load a warp", "in flight = 1");
-      add("next address = this load's result", "next = this load");
-      break;
-    case Kernel::fma:
-      add(fmt::format("chains = {} · {} = {}", trace_.warps_per_sm, trace_.ilp,
-                      trace_.warps_per_sm * trace_.ilp));
-      add(fmt::format("a scheduler = {} / 4 = {}", trace_.warps_per_sm * trace_.ilp,
-                      significant(trace_.warps_per_sm * trace_.ilp / 4.0, 3)));
-      break;
-    case Kernel::spill:
-      add(fmt::format("live numbers > {} registers", trace_.max_registers), "live > registers");
-      add(trace_.machine.compiled.registers == 0
-              ? "spilled = not known here"
-              : fmt::format("spilled = {} B a thread", trace_.machine.compiled.local_bytes));
-      break;
-    case Kernel::diverge:
-      add(fmt::format("lanes at work = 32 / {} = {}", trace_.divergence,
-                      significant(32.0 / std::max(trace_.divergence, 1), 3)));
-      break;
-    case Kernel::tail: {
-      const int fit = std::max(trace_.occupancy().resident, 1);
-      add(known ? fmt::format("waves = {} / ({} · {}) = {}", trace_.blocks, trace_.multiprocessors,
-                              fit, significant(trace_.waves(), 3))
-                : "waves = blocks / (SMs · blocks an SM)",
-          known ? fmt::format("waves = {}", significant(trace_.waves(), 3)) : "waves");
-      break;
-    }
-  }
-  return rows;
-}
-
-/// Little's law for the knobs, and at the end the bench's curve with the knobs' place on it.
+/// The rate over bytes in flight, as recorded, with the knobs' own place on it, and the bytes that a latency needs for
+/// nine tenths of the most. A copy's rate counts what is read and what is written: only the reads wait to arrive.
 Box LatencyHidingScene::law(Cursor cursor) const {
-  const auto curve = bench_curve();
-  Box plot = box({"bench_plot"}, {}, {},
-                 {.weight = 2, .least_height = 2.6f, .left = kScaleLeft, .right = 0.4f});
-  std::string label = "no bench was recorded here";
-  if (curve)
-    label = at_end(cursor)
-                ? measured::where_measured(*bench()) + (curve->here > 0 ? "; dot: here" : "")
-                : "recorded rates: at the end";
-  if (curve && at_end(cursor)) {
+  const std::optional<Rates>& all = rates_;
+  Box plot = box({"bench_plot"}, {}, {}, {.least_height = 6.5f, .left = kScaleLeft});
+  std::vector<Text> needs;
+  if (all) {
     plot.marks.emplace_back(Curve{.key = {"bench_curve"},
-                                  .x = curve->x,
-                                  .y = curve->y,
-                                  .ax = "bench_x",
-                                  .ay = "bench_y",
+                                  .x = all->kib,
+                                  .y = all->rate,
+                                  .ax = "kib",
+                                  .ay = "rate",
                                   .tone = 5,
-                                  .flags = kPicked});
-    if (const auto rate = curve->at(curve->here)) {
-      plot.marks.emplace_back(Curve{.key = {"here"},
-                                    .x = {curve->here},
-                                    .y = {*rate},
-                                    .ax = "bench_x",
-                                    .ay = "bench_y",
-                                    .tone = 5,
-                                    .flags = kPicked});
-    }
-  } else if (curve) {
+                                  .flags = kPicked,
+                                  .about = {"flight", 0}});
     plot.marks.emplace_back(
-        Curve{.key = {"bench_curve"}, .ax = "bench_x", .ay = "bench_y", .tone = 5});
-  }
-  const auto ns = idle_latency();
-  const auto rate = copy_bandwidth();
-  if (curve && copies() && ns && rate) {
-    // Bytes in flight over the latency of an idle memory, as long as that is not more than a copy reaches.
-    Curve law{.key = {"law_curve"}, .ax = "bench_x", .ay = "bench_y", .dashed = true};
-    const double a_kib = 2 * 1024.0 * trace_.multiprocessors / *ns;
-    const Extent all = extent();
-    const auto axis = std::find_if(all.axes.begin(), all.axes.end(),
-                                   [](const Axis& each) { return each.name == Name("bench_x"); });
-    const double knee = *rate / a_kib;
-    const double ratio = std::pow(axis->high / axis->low, 1 / 40.0);
-    for (double x = axis->low; x < knee; x *= ratio) {
-      law.x.push_back(x);
-      law.y.push_back(a_kib * x);
+        Rule{.key = {"enough"}, .axis = "rate", .at = all->enough, .label = text("9/10")});
+    const double each = all->enough / 2 / trace_.multiprocessors;
+    for (const auto& [key, ns, name, low] :
+         {std::tuple(Key{"need_idle"}, all->idle, "idle", 0.12),
+          std::tuple(Key{"need_loaded"}, all->loaded, "loaded", 0.4)}) {
+      const double need = ns * each / 1024;
+      plot.marks.emplace_back(Curve{.key = key,
+                                    .x = {need, need},
+                                    .y = {all->enough, low * all->enough},
+                                    .ax = "kib",
+                                    .ay = "rate",
+                                    .dashed = true,
+                                    .end = text(name),
+                                    .ends_free = true});
+      needs.push_back(text(fmt::format("{}: {:.0f} ns · {} GB/s = {} KiB", name, ns,
+                                       significant(each, 3), significant(need, 3))));
     }
-    if (knee < axis->high) {
-      law.x.insert(law.x.end(), {knee, axis->high});
-      law.y.insert(law.y.end(), {*rate, *rate});
+    // Not before the first step: what the warps ask for is a question there.
+    if (all->here && step(cursor) > 0) {
+      plot.marks.emplace_back(Curve{.key = {"here"},
+                                    .x = {static_cast<double>(trace_.asked_bytes()) / 1024},
+                                    .y = {*all->here},
+                                    .ax = "kib",
+                                    .ay = "rate",
+                                    .tone = 5,
+                                    .flags = kPicked,
+                                    .end = text("here")});
     }
-    plot.marks.emplace_back(std::move(law));
   }
-  Box plotted = column({"bench"}, {std::move(plot)}, {.rank = 2, .weight = 2});
-  plotted.label = text(std::move(label), curve && at_end(cursor) ? "recorded" : "");
-  const char* title = copies()              ? "Little's law, for one SM"
-                      : is(Kernel::tail)    ? "waves"
-                      : is(Kernel::chase)   ? "nothing to hide the wait behind"
-                      : is(Kernel::diverge) ? "the branch"
-                      : is(Kernel::spill)   ? "registers of a thread"
-                                            : "what hides the latency";
-  Box said =
-      box({"formulas"}, {lines("formula", formulas(cursor), Lines::formula)}, text(title),
-          {.weight = 0, .least_height = is(Kernel::diverge) || is(Kernel::tail) ? 1.2f : 2.15f});
-  return column({"law"}, {std::move(said), std::move(plotted)}, {.rank = 1, .weight = 2});
+  const std::string whose = all ? measured::where_measured(*bench()) : "not recorded";
+  Box said = box({"needs"}, {lines("need", needs)}, text(whose, "recorded"),
+                 {.rank = 2, .weight = 0, .least_height = 2.8f});
+  Box made = column({"law"}, {std::move(plot), std::move(said)}, {.rank = 1, .weight = 2});
+  made.label = text("Little's law: bytes = latency × rate", "Little's law");
+  return made;
+}
+
+Box LatencyHidingScene::lengths(Cursor cursor) const {
+  const std::string whose = is(Kernel::fma) || bench() == nullptr
+                                ? std::string("recorded runs")
+                                : measured::where_measured(*bench());
+  return labelled(
+      {"lengths"},
+      bars_of(results_, {"length_box"}, "result", "length", "length_lane", step(cursor) >= kSeen),
+      text(fmt::format("{}; {}", results_.title, whose), results_.title), {.rank = 1, .weight = 2});
+}
+
+Box LatencyHidingScene::slots_used(Cursor cursor) const {
+  return labelled(
+      {"slots_used"},
+      bars_of(slots_, {"share_box"}, "filled", "share", "share_lane", step(cursor) >= kSeen),
+      text(slots_.title), {.rank = 2});
 }
 
 // ---- what the hardware counted ----------------------------------------------------------------------------
 
+/// Of a scheduler's warps those that could issue in an average cycle, and those that waited for memory.
+Results LatencyHidingScene::counts() const {
+  Results all{"warps of a scheduler in an average cycle", "warps"};
+  double active = 0, eligible = 0, issues = 0, waits = 0;
+  for (const Counted& one : trace_.machine.counted) {
+    if (one.metric.starts_with("smsp__warps_active")) active = one.value;
+    if (one.metric.starts_with("smsp__warps_eligible")) eligible = one.value;
+    if (one.metric.starts_with("smsp__issue_active")) issues = one.value;
+    if (one.metric.find("stalled_long_scoreboard_per_issue") != std::string::npos)
+      waits = one.value;
+  }
+  all.names = {"active", "eligible", "long scoreboard"};
+  if (!trace_.machine.counted.empty()) all.values = {active, eligible, waits * issues};
+  // As many warps as a scheduler has by the knobs; what was counted is not known before the end.
+  all.high = rounded(0, 1.4 * std::max(trace_.warps_per_sm / 4.0, 1.0)).second;
+  return all;
+}
+
 Box LatencyHidingScene::counters(Cursor cursor) const {
-  const auto& all = trace_.machine.counted;
-  std::string why;
-  if (all.empty())
-    why = trace_.machine.not_counted.empty() ? "Nothing was counted." : trace_.machine.not_counted;
-  if (!all.empty() && !at_end(cursor)) why = "Counters are read when the launch is through.";
-  const Layout layout{.rank = 3, .weight = 0, .least_height = 5.6f};
-  if (!why.empty()) {
-    return box({"counted"}, {lines("count", {text(why, "Not counted.", "–")})}, {}, layout);
-  }
-  Ledger table{items("count", 0), {}, {text("counted, a scheduler", "counted")}};
-  const auto add = [&](const std::string& name, double value, const std::string& brief = {}) {
-    table.rows.push_back(text(name, brief));
-    table.items.names.push_back(significant(value, 3));
-  };
-  std::vector<std::pair<double, std::string>> reasons;
-  for (const Counted& one : all) {
-    const auto is = [&](std::string_view metric) { return one.metric.starts_with(metric); };
-    if (is("smsp__warps_active")) add("active warps", one.value);
-    if (is("smsp__warps_eligible")) add("eligible warps", one.value);
-    if (is("smsp__issue_active")) add("issues a cycle", one.value);
-    const std::string reason = reason_of(one.metric);
-    if (!reason.empty() && reason != "selected") reasons.emplace_back(one.value, reason);
-  }
-  std::sort(reasons.rbegin(), reasons.rend());
-  reasons.resize(std::min<std::size_t>(reasons.size(), kMostReasons));
-  for (const auto& [value, reason] : reasons) add("stall: " + reason, value, reason);
-  table.items.count = static_cast<int>(table.items.names.size());
-  return box({"counted"}, {std::move(table)}, {}, layout);
+  const bool none = trace_.machine.counted.empty();
+  return labelled(
+      {"counted"},
+      bars_of(counted_, {"count_box"}, "count", "a_cycle", "count_lane", at_end(cursor)),
+      none             ? text("Nothing was counted.")
+      : at_end(cursor) ? text(counted_.title, "counted")
+                       : text("Counted when the launch has ended.", "not counted yet"),
+      {.rank = 3, .weight = 0.6f});
 }
 
 // ---- what the pointer is told -------------------------------------------------------------------------------
@@ -424,31 +393,21 @@ std::string LatencyHidingScene::explain_side(Cursor cursor, const Key& key) cons
     const auto i = static_cast<std::size_t>(key.i);
     const auto limit = static_cast<Limit>(key.i);
     const Occupancy all = trace_.occupancy();
-    const latency_hiding::Multiprocessor sm;
     if (limit == Limit::registers && trace_.registers() == 0) {
       return "registers: known where the kernel was compiled for a GPU";
     }
-    std::string said =
-        fmt::format("{}: {} of {}", name_of(limit), words::counted(all.blocks[i], "block"),
-                    words::counted(all.warps_allocated, "warp"));
-    if (limit == Limit::threads)
-      said += fmt::format("\n{} of {} warps a block", all.warps_allocated, sm.warps);
-    if (limit == Limit::registers) {
-      said += fmt::format("\n{} a warp, of {}", all.registers_allocated, sm.registers);
-    }
-    if (limit == Limit::shared_memory) {
-      said += fmt::format("\n{} B a block, of {}", all.shared_allocated, all.shared_carveout);
-    }
-    return said + (limit == all.binding ? "\nthis one binds" : "");
+    return fmt::format("{}: {} of {}{}", name_of(limit), counted(all.blocks[i], "block"),
+                       counted(all.warps_allocated, "warp"),
+                       limit == all.binding ? "\nthis one binds" : "");
   }
   if (key.is({"vote"}) && key.i >= 0 && key.i < arms_shown(cursor)) {
     const latency_hiding::Arm& arm = trace_.arms[static_cast<std::size_t>(key.i)];
     return fmt::format("arm {}: {} of 32 lanes run\nlane {} {}", arm.number,
                        std::popcount(arm.voted), key.j,
-                       (arm.voted >> key.j & 1u) != 0 ? "is one of them" : "stands still");
+                       (arm.voted >> key.j & 1u) != 0 ? "is one of them" : "sits idle");
   }
-  if (key.is({"law_curve"}))
-    return "bytes in flight / idle latency, up to a plain copy's bandwidth";
+  if (key.is({"need_idle", "need_loaded"}))
+    return "latency × a multiprocessor's share of the reads, at nine tenths of the most";
   if (key.is({"here"})) return "these knobs";
   if (key.is({"count"}) && at_end(cursor)) {
     std::string said;

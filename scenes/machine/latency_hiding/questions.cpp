@@ -17,93 +17,75 @@ using latency_hiding::Arm, latency_hiding::Counted, latency_hiding::Demand, late
     latency_hiding::occupancy_of, latency_hiding::What;
 using words::counted, words::number, words::significant;
 
-namespace {
-
-constexpr double kNear = 0.1;  ///< what still counts as as long: a tenth
-
-}  // namespace
-
-const Probe* LatencyHidingScene::used_next(int next) const {
+const Probe* LatencyHidingScene::at_step(int Probe::*of, int step) const {
   const auto found = std::find_if(probes_.begin(), probes_.end(), [&](const Probe& each) {
-    return each.row == 0 && each.use_step == next + 1;
-  });
-  return found == probes_.end() ? nullptr : &*found;
-}
-
-const Probe* LatencyHidingScene::issued_next(int next) const {
-  const auto found = std::find_if(probes_.begin(), probes_.end(), [&](const Probe& each) {
-    return each.row == 0 && each.issue_step == next + 1;
+    return each.row == 0 && each.*of == step;
   });
   return found == probes_.end() ? nullptr : &*found;
 }
 
 // ---- copies -----------------------------------------------------------------------------------------------
 
-/// Before anything is seen: what all warps ask for, on the scale of the curve below them.
+/// Before anything is seen: what all warps ask for.
 Question LatencyHidingScene::bytes_question() const {
-  const double kib = most_in_flight();
-  const double high = picture::rounded(0, std::max(1.5 * kib, 1.0)).second;
-  const bool one = !clocked();
+  const bool one = !clocked() || trace_.machine.rows.size() == 1;
   const auto bytes = static_cast<int>(weight() * 1024);
+  const bool serialized = trace_.broken == latency_hiding::Break::serialize_loads;
+  const int deep = serialized ? 1 : std::max(trace_.loads_in_flight, 1);
+  const double kib = clocked() ? static_cast<double>(trace_.asked_bytes()) / 1024 : weight() * deep;
   const double loads = kib / weight();
   const std::string each = is(Kernel::bulk_copy) ? counted(bytes, "byte") + " a stage"
                                                  : counted(bytes, "byte") + " a load of a warp";
-  return of_kind("bytes-asked",
-                 ask_to_set(fmt::format("{}, {}. How many KiB {} in flight before {} must wait?",
-                                        one ? std::string("One warp")
-                                            : counted(std::ssize(trace_.machine.rows), "warp"),
-                                        each, one ? "has it" : "have they", one ? "it" : "all"),
-                            {"flight_box"}, "flight", kib, std::max(0.05 * kib, 0.011 * high),
-                            fmt::format("all of them ask before any must wait: {} · {} B = {} KiB.",
-                                        significant(loads, 4), bytes, significant(kib, 4))));
+  return of_kind(
+      "bytes-asked",
+      ask_number(
+          fmt::format(
+              "{}, {}, {} at a time. How many KiB {} in flight before {} must wait?",
+              one ? std::string("One warp") : counted(std::ssize(trace_.machine.rows), "warp"),
+              each, counted(deep, noun()), one ? "has it" : "have they", one ? "it" : "all"),
+          kib, {kib / 4, kib * 4, kib * 2, kib / 2},
+          [](double value) { return significant(value, 4); },
+          fmt::format("all of them ask before any must wait: {} · {} B = {} KiB.",
+                      significant(loads, 4), bytes, significant(kib, 4))));
 }
 
 /// Before a first use: when will it be?
 std::optional<Question> LatencyHidingScene::use_question(int next) const {
-  const Probe* one = used_next(next);
+  const Probe* one = at_step(&Probe::use_step, next + 1);
   if (one == nullptr || !clocked()) return std::nullopt;
-  const double high =
-      picture::rounded(0, std::max<double>(1, static_cast<double>(trace_.machine.span))).second;
+  const std::int64_t zero = is(Kernel::chase) ? one->issue : origin({next, 0});
+  if (static_cast<double>(one->use - zero) > time_high()) return std::nullopt;
+  const double taken = static_cast<double>(one->use - one->issue);
   return of_kind(
       "first-use",
-      ask_to_set(
-          fmt::format("{} {} has just been issued, at {}. At which {} will the first "
-                      "instruction that needs it run?",
-                      is(Kernel::copy)        ? "Load"
-                      : is(Kernel::bulk_copy) ? "Stage"
-                                              : "Hop",
-                      one->number, one->issue, unit() == "cycles" ? "cycle" : unit()),
-          {"warp_loads"}, "time", static_cast<double>(one->use), 0.03 * high,
-          fmt::format(
-              "the data took {:.0f} {} from the issue to the use, {:.0f} of them the probe's own.",
-              static_cast<double>(one->use - one->issue), unit(), trace_.machine.probe_cost)));
+      ask_to_set(fmt::format("{} {} was issued at {}. At which {} does the first instruction that "
+                             "needs it run?",
+                             is(Kernel::copy)        ? "Load"
+                             : is(Kernel::bulk_copy) ? "Stage"
+                                                     : "Hop",
+                             copies() ? zoom_lane(one->number) : one->number, one->issue - zero,
+                             unit() == "cycles" ? "cycle" : unit()),
+                 {"warp_loads"}, time_axis(), static_cast<double>(one->use - zero),
+                 0.06 * time_high(),
+                 fmt::format("the data took {:.0f} {} from the issue to the use.", taken, unit())));
 }
 
-/// Before a later first use: as long as the one before it?
-std::optional<Question> LatencyHidingScene::next_latency_question(int next) const {
-  const Probe* one = used_next(next);
-  if (one == nullptr || !clocked()) return std::nullopt;
-  const Probe* before = nullptr;
-  for (const Probe& each : probes_) {
-    if (each.row == 0 && each.use_step <= next &&
-        (before == nullptr || each.use_step > before->use_step)) {
-      before = &each;
-    }
-  }
-  if (before == nullptr || latency(*before) <= 0) return std::nullopt;
-  const double was = latency(*before), is_now = latency(*one);
-  const std::vector<std::string> choices = {"Shorter by more than a tenth",
-                                            "As long, within a tenth", "Up to twice as long",
-                                            "More than twice as long"};
-  const std::size_t answer = is_now < (1 - kNear) * was    ? 0
-                             : is_now <= (1 + kNear) * was ? 1
-                             : is_now <= 2 * was           ? 2
-                                                           : 3;
-  return of_kind("next-latency",
-                 ask(fmt::format("{} {} took {:.0f} {}. How long does {} {} take?", noun(),
-                                 before->number, was, unit(), noun(), one->number),
-                     choices[answer], choices,
-                     fmt::format("it took {:.0f} after {:.0f} {}.", is_now, was, unit())));
+/// Before what was recorded with four chains stands beside one: how long do they take?
+std::optional<Question> LatencyHidingScene::four_chains_question() const {
+  const Results& both = results_;
+  if (both.here != 0 || both.values.size() < 2) return std::nullopt;
+  const double ratio = both.values[1] / both.values[0];
+  const std::vector<std::string> choices = {"About as long", "Twice as long", "Four times as long"};
+  const std::size_t answer = ratio < 1.4 ? 0 : ratio < 2.8 ? 1 : 2;
+  return of_kind(
+      "four-chains",
+      ask(fmt::format("64 steps of one chain took {:.0f} cycles. How long do they take with four "
+                      "chains in each thread, which are four times the multiply-adds?",
+                      both.values[0]),
+          choices[answer], choices,
+          fmt::format("{:.0f} cycles were recorded of four chains: while one waits for its result "
+                      "another issues.",
+                      both.values[1])));
 }
 
 // ---- what limits ------------------------------------------------------------------------------------------
@@ -176,7 +158,7 @@ Question LatencyHidingScene::lanes_question(int arm) const {
       ask_count(fmt::format("The lanes want {} different arms. How many of the {} run in arm {}?",
                             std::ssize(trace_.arms), kLanes, arm),
                 lanes, {kLanes, 1, kLanes / 2, kLanes - lanes, 4, 8},
-                fmt::format("{} voted for it; the other {} stand still and run in their own turn.",
+                fmt::format("{} voted for it; the other {} sit idle and run in their own turn.",
                             lanes, kLanes - lanes)));
 }
 
@@ -191,47 +173,29 @@ Question LatencyHidingScene::waves_question() const {
                                      trace_.blocks, fit, significant(trace_.waves(), 3))));
 }
 
-/// What the last wave has of work, on the curve's own scale.
-std::optional<Question> LatencyHidingScene::last_wave_question() const {
-  const int fit = std::max(trace_.occupancy().resident, 1) * trace_.multiprocessors;
-  const int last = trace_.blocks % fit;
-  const double high = picture::rounded(0, std::max(1.5 * most_in_flight(), 1.0)).second;
-  if (last == 0 || last > high) return std::nullopt;
-  return of_kind(
-      "last-wave",
-      ask_to_set(
-          fmt::format("{} blocks in waves of {}: how many are left for the last wave?",
-                      trace_.blocks, fit),
-          {"flight_box"}, "flight", last, 0.04 * high,
-          fmt::format("{} mod {} = {}, and room for {} more stays empty until the last has ended.",
-                      trace_.blocks, fit, last, fit - last)));
-}
-
 // ---- when -------------------------------------------------------------------------------------------------
 
 std::optional<Question> LatencyHidingScene::question_before(int next) const {
   const int last = trace_.steps() - 1;
   if (next == last && last > 0) return eligible_question();
   if (tails()) {
-    if (next == 0) return waves_question();
-    if (next == last / 4) return block_limit_question();
-    return next == last / 2 ? last_wave_question() : std::nullopt;
+    return next == 0 ? std::optional(waves_question()) : std::nullopt;
   }
   if (next == 0 && copies()) return bytes_question();
   if (next == 0 && trace_.arms.size() > 1) return lanes_question(0);
-  const bool loads = copies() || is(Kernel::chase);
-  const int group = copies() ? std::max(trace_.loads_in_flight, 1) : 1;
-  if (const Probe* used = used_next(next)) {
+  if (is(Kernel::fma) && next == kSeen - 1) return four_chains_question();
+  const int group_of = copies() ? std::max(trace_.loads_in_flight, 1) : 1;
+  if (const Probe* used = at_step(&Probe::use_step, next + 1)) {
     const int apart = is(Kernel::chase) ? latency_hiding::kHops : latency_hiding::kProbes;
-    if (loads && used->number % apart == 0) return use_question(next);
-    // Not of every group: a walk that always asks the same is no walk.
-    if (used->number % group != 0 || used->number / group % 3 != 1) return std::nullopt;
-    return next_latency_question(next);
+    const bool loads = copies() || is(Kernel::chase);
+    return loads && used->number % apart == 0 ? use_question(next) : std::nullopt;
   }
-  if (const Probe* issued = issued_next(next)) {
-    if (issued->number == group && copies() && trace_.arms.size() > 1) return lanes_question(1);
-    if (issued->number == 2 * group) return block_limit_question();
-    if (issued->number == 3 * group) return registers_question();
+  // What is about limits stands beside the bars of the limits.
+  if (!copies() && !is(Kernel::spill)) return std::nullopt;
+  if (const Probe* issued = at_step(&Probe::issue_step, next + 1)) {
+    if (issued->number == group_of && copies() && trace_.arms.size() > 1) return lanes_question(1);
+    if (issued->number == 2 * group_of) return block_limit_question();
+    if (issued->number == 3 * group_of) return registers_question();
   }
   return std::nullopt;
 }
@@ -246,8 +210,10 @@ std::optional<Question> LatencyHidingScene::question(const View& view) const {
   const bool of_side = asked->id == "block-limit" || asked->id == "twice-the-registers";
   if (of_side) return about(picture::Key{"occupancy"}, std::move(*asked));
   if (asked->id == "arm-lanes") return about(picture::Key{"arms"}, std::move(*asked));
-  return about(picture::Key{asked->id == "eligible" ? picture::Name("counted")
-                                                    : picture::Name("multiprocessor_box")},
+  const bool counts = asked->id == "eligible" && copies();
+  return about(picture::Key{counts    ? picture::Name("counted")
+                            : tails() ? picture::Name("multiprocessor_box")
+                                      : picture::Name("one_warp")},
                std::move(*asked));
 }
 

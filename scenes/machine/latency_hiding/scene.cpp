@@ -17,6 +17,11 @@ StepAxis LatencyHidingScene::loaded(const latency_hiding::Trace&) {
   params_ = latency_hiding::knob_table().params(report_.params);
   find_probes();
   find_events();
+  one_at_a_time_ = one_at_a_time();
+  counted_ = counts();
+  rates_ = rates();
+  results_ = copies() || is(Kernel::diverge) ? Results{} : results();
+  slots_ = is(Kernel::fma) ? chains(true) : Results{};
   return {trace_.steps(), 1, "step", {""}, "steps"};
 }
 
@@ -74,15 +79,25 @@ bool LatencyHidingScene::in_flight(const Probe& probe, Cursor cursor) const {
 
 // ---- what the kernel is ---------------------------------------------------------------------------------
 
+/// Four loads of a warp at least, or as many as are in flight together; of a branch all its arms.
+int LatencyHidingScene::group() const {
+  constexpr int kLeast = 4;
+  const bool arms = trace_.broken == Break::divergent_branch;
+  if (is(Kernel::diverge)) return std::max(trace_.divergence, 1);
+  if (!copies()) return kLeast;
+  return std::max(trace_.loads_in_flight * (arms ? trace_.divergence : 1), kLeast);
+}
+
 int LatencyHidingScene::zoom_lanes() const {
   switch (trace_.kernel) {
     case Kernel::copy:
     case Kernel::bulk_copy:
-      return std::max(trace_.loads_in_flight, 1);
+      return trace_.broken == Break::divergent_branch ? std::max(trace_.loads_in_flight, 1)
+                                                      : group();
     case Kernel::chase:
       return static_cast<int>(latency_hiding::names_of(latency_hiding::Level{}).size());
     case Kernel::diverge:
-      return std::max(trace_.divergence, 1);
+      return group();
     default:
       return 1;
   }
@@ -98,7 +113,71 @@ int LatencyHidingScene::lanes_a_warp() const {
   constexpr int kMostLanes = 96;
   if (!copies()) return 1;
   const int rows = static_cast<int>(trace_.machine.rows.size());
-  return rows * zoom_lanes() <= kMostLanes ? zoom_lanes() : 1;
+  return rows * trace_.loads_in_flight <= kMostLanes ? std::max(trace_.loads_in_flight, 1) : 1;
+}
+
+std::int64_t LatencyHidingScene::origin(Cursor cursor) const {
+  if (tails()) return 0;
+  std::int64_t begin = 0;
+  for (const Probe& each : probes_) {
+    if (each.row > 0 || each.issue_step == 0 || each.issue_step > step(cursor)) break;
+    if (each.number % group() == 0) begin = each.issue;
+  }
+  return begin;
+}
+
+std::optional<Stretch> LatencyHidingScene::stretch(const Probe& each, Cursor cursor,
+                                                   std::int64_t zero) const {
+  if (each.issue_step == 0 || each.issue_step > step(cursor)) return std::nullopt;
+  if (is(Kernel::chase)) {
+    const int first = each.number / latency_hiding::kHops * latency_hiding::kHops;
+    const Probe* of_level = probe(each.row, first);
+    if (of_level == nullptr) return std::nullopt;
+    zero = of_level->issue;
+  }
+  const bool used = each.use_step <= step(cursor);
+  const auto from = static_cast<double>(each.issue - zero);
+  const auto to = static_cast<double>((used ? each.use : now(cursor)) - zero);
+  if ((used && to <= 0) || from >= time_high()) return std::nullopt;
+  return Stretch{std::max(from, 0.0), std::clamp(to, std::max(from, 0.0), time_high()), used};
+}
+
+/// What must not be compared has an axis of its own.
+picture::Name LatencyHidingScene::time_axis() const {
+  if (!clocked()) return "turns";
+  return tails()    ? picture::Name("elapsed")
+         : copies() ? picture::Name("time")
+                    : picture::Name("clock");
+}
+
+double LatencyHidingScene::time_high() const {
+  // Cycles: no round of four loads that was recorded takes longer, by one warp or by 64.
+  constexpr double kRound = 7000;
+  constexpr int kRounds = 4;  // that a warp's probes are, about
+  const double span = std::max<double>(1, static_cast<double>(trace_.machine.span));
+  if (!clocked()) return tails() ? span + 1 : 2.0 * group() + 2;
+  if (tails()) return picture::rounded(0, span).second;
+  if (copies() && span <= 2 * kRounds * kRound) return kRound;
+  return picture::rounded(0, span / (is(Kernel::chase) ? kRounds - 1 : kRounds)).second;
+}
+
+std::vector<Stretch> LatencyHidingScene::one_at_a_time() const {
+  if (!is(Kernel::copy) || !clocked() || trace_.broken != Break::none || group() < 2) return {};
+  latency_hiding::Params other = params_;
+  other.broken = Break::serialize_loads;
+  const auto machine = latency_hiding::known_machine(other);
+  if (!machine || machine->device != trace_.machine.device) return {};
+  std::vector<Stretch> bars(static_cast<std::size_t>(group()));
+  std::int64_t zero = 0;
+  for (const latency_hiding::Event& event : machine->events) {
+    if (event.row != 0 || event.number >= group()) continue;
+    const bool issues = event.what == What::issue;
+    if (issues && event.number == 0) zero = event.clock;
+    Stretch& bar = bars[static_cast<std::size_t>(event.number)];
+    (issues ? bar.from : bar.to) = static_cast<double>(event.clock - zero);
+    bar.used = true;
+  }
+  return bars;
 }
 
 double LatencyHidingScene::weight() const {
@@ -107,16 +186,6 @@ double LatencyHidingScene::weight() const {
   const bool arms = trace_.broken == Break::divergent_branch;
   const int lanes = latency_hiding::kLanes / (arms ? std::max(trace_.divergence, 1) : 1);
   return is(Kernel::copy) ? lanes * trace_.bytes_per_load / 1024.0 : 1;
-}
-
-double LatencyHidingScene::most_in_flight() const {
-  if (!clocked()) {
-    const bool several = copies() && trace_.broken != Break::serialize_loads;
-    return weight() * (several ? zoom_lanes() : 1);
-  }
-  if (copies()) return static_cast<double>(trace_.asked_bytes()) / 1024;
-  const double rows = static_cast<double>(trace_.machine.rows.size());
-  return tails() ? rows * std::max(trace_.blocks_per_sm, 1) : rows;
 }
 
 int LatencyHidingScene::wave_of(int block) const {
@@ -184,7 +253,8 @@ std::string LatencyHidingScene::where() const {
     return tails() ? "no clocks: blocks in sequence" : "no clocks: order within each warp";
   }
   if (machine.recorded_at.empty()) return "clocks of " + machine.device;
-  return fmt::format("recorded on {}, {}", machine.device, machine.recorded_at);
+  return fmt::format("{} {}, {}", machine.derived ? "derived from rates of" : "recorded on",
+                     machine.device, machine.recorded_at);
 }
 
 std::string LatencyHidingScene::warp_name(int row) const {
@@ -195,7 +265,7 @@ std::string LatencyHidingScene::warp_name(int row) const {
 /// What the followed warp does at a step.
 std::string LatencyHidingScene::issue_sentence(const latency_hiding::Moment& at) const {
   const std::string who = fmt::format("Warp {}", trace_.machine.rows.front().slot);
-  const int in_words = is(Kernel::diverge) ? at.number % zoom_lanes() : at.number;
+  const int in_words = is(Kernel::diverge) || copies() ? zoom_lane(at.number) : at.number;
   const std::string what = fmt::format("{} {}", noun(), in_words);
   const bool issues = at.what == What::issue;
   if (is(Kernel::fma) || is(Kernel::spill) || is(Kernel::diverge)) {
@@ -205,7 +275,14 @@ std::string LatencyHidingScene::issue_sentence(const latency_hiding::Moment& at)
   }
   const Probe* done = probe(0, at.number);
   const bool computes = is(Kernel::fma) || is(Kernel::diverge);
-  const char* verb = computes ? "is through with" : "uses";
+  const char* verb = computes ? "finishes" : "uses";
+  // The last of a round says what all of it took.
+  const Probe* first = probe(0, at.number - group() + 1);
+  if (is(Kernel::copy) && clocked() && done != nullptr && first != nullptr &&
+      (at.number + 1) % group() == 0) {
+    return fmt::format("{} uses {}: {} in {} {}.", who, what, counted(group(), noun()),
+                       done->use - first->issue, unit());
+  }
   if (!clocked() || done == nullptr) return fmt::format("{} {} {}.", who, verb, what);
   return fmt::format("{} {} {}, {:.0f} {} after it {}.", who, verb, what, latency(*done), unit(),
                      computes || is(Kernel::spill) ? "began" : "was issued");
@@ -218,10 +295,10 @@ std::string LatencyHidingScene::tail_sentence(Cursor cursor) const {
     over += each.use_step <= step(cursor) ? 1 : 0;
   }
   if (at_end(cursor)) {
-    return fmt::format("All {} are through: {} waves.", counted(trace_.blocks, "block"),
+    return fmt::format("All {} have finished: {} waves.", counted(trace_.blocks, "block"),
                        significant(trace_.waves(), 3));
   }
-  return fmt::format("{} running, {} through, {} to come.", counted(busy, "block"), over,
+  return fmt::format("{} running, {} finished, {} to come.", counted(busy, "block"), over,
                      trace_.blocks - busy - over);
 }
 
@@ -238,34 +315,14 @@ std::string LatencyHidingScene::sentence(Cursor cursor) const {
   }
   if (tails()) return tail_sentence(cursor);
   if (at->number < 0) {
-    if (!clocked()) return "The probed part is through. Only the order is known, not the time.";
-    return fmt::format("The probed part is through: {} had something under way {} of the time.",
-                       warp_name(0), words::percent(waiting_share(cursor)));
+    if (!clocked()) return "The probed part has ended. Only the order is known, not the time.";
+    return fmt::format("The probed part has ended, {} {} after it began.", at->clock, unit());
   }
   return issue_sentence(*at);
 }
 
-/// Of the time so far, how much of it the followed warp had a probe in flight.
-double LatencyHidingScene::waiting_share(Cursor cursor) const {
-  const std::int64_t until = now(cursor);
-  std::vector<std::pair<std::int64_t, std::int64_t>> waits;
-  std::int64_t first = until;
-  for (const Probe& each : probes_) {
-    if (each.row != 0 || each.issue_step == 0 || each.issue_step > step(cursor)) continue;
-    waits.emplace_back(each.issue, each.use_step <= step(cursor) ? each.use : until);
-    first = std::min(first, each.issue);
-  }
-  std::sort(waits.begin(), waits.end());
-  std::int64_t sum = 0, end = first, last = first;
-  for (const auto& [from, to] : waits) {
-    sum += std::max<std::int64_t>(0, to - std::max(from, end));
-    end = std::max(end, to);
-    last = std::max(last, to);
-  }
-  return last > first ? static_cast<double>(sum) / static_cast<double>(last - first) : 0;
-}
-
 std::vector<picture::Symbol> LatencyHidingScene::symbols(const View&) const {
+  if (!copies()) return {};
   return {{"in flight",
            {"flight", 0},
            5,
@@ -336,7 +393,7 @@ std::vector<Readout> LatencyHidingScene::readouts(const View& view) const {
                  copies() ? "KiB" : "", kTraced,
                  clocked() ? "issued by now and not used, of all that was probed; " + where()
                            : "issued by now and not used, of one warp"});
-  all.back().about = {"flight", 0};
+  if (copies()) all.back().about = {"flight", 0};
   // What no clock tells has its place all the same: knobs stand still while they are turned.
   const std::string detail =
       clocked() ? fmt::format("from issue to first use, less the {:.0f} {} of an empty probe; {}",
@@ -350,13 +407,6 @@ std::vector<Readout> LatencyHidingScene::readouts(const View& view) const {
          last == nullptr ? 0 : latency(*last));
   all.back().look = Readout::accent;
   cycles("mean", "mean so far", clocked() && used > 0, used == 0 ? 0 : sum / used);
-  const lab::Measurement* cost = report_.measurement("probe_cost");
-  const bool known = cost != nullptr && clocked() && step(cursor) > 0;
-  all.push_back({"probe_cost", "an empty probe", known ? number(cost->value, 0) : "–",
-                 known ? cost->unit : "", known ? cost->provenance : kTraced,
-                 known       ? lab::provenance_sentence(*cost, report_)
-                 : clocked() ? "two clocks and nothing between them: noted as the warps begin"
-                             : detail});
   if (copies()) {
     all.push_back(
         {"asked", "asked for at once",
@@ -403,36 +453,19 @@ SourceMark LatencyHidingScene::source(const View& view) const {
 
 // ---- what happens ---------------------------------------------------------------------------------------
 
-/// By the followed row's own program, which is known beforehand; of the tail by what has happened.
+/// Rounds of the followed row; of the tail its waves.
 void LatencyHidingScene::find_events() {
-  const auto& moments = trace_.machine.moments;
-  const auto say = [&](int step, std::string text) {
-    if (step > 0) events_.push_back({{step, 0}, std::move(text)});
-  };
-  if (tails()) {
-    std::map<int, int> begins;
-    for (const Probe& each : probes_) {
-      int& step = begins.try_emplace(wave_of(each.number), each.issue_step).first->second;
-      step = std::min(step, each.issue_step);
+  std::map<int, std::string> at;
+  for (const Probe& each : probes_) {
+    if (tails()) {
+      at.try_emplace(std::max(each.issue_step, 1), fmt::format("wave {}", wave_of(each.number)));
+    } else if (each.row == 0 && (each.number + 1) % group() == 0 &&
+               each.use_step <= trace_.steps()) {
+      at[each.use_step] = fmt::format("round {} is done", each.number / group());
     }
-    int before = 0;
-    for (const auto& [wave, step] : begins) {
-      if (step > before) say(step, fmt::format("wave {} begins", wave));
-      before = std::max(before, step);
-    }
-    return;
   }
-  constexpr int kMostGroups = 8;
-  int group = 0;
-  for (int m = 0; m < std::ssize(moments); ++m) {
-    const bool issues = moments[m].what == What::issue && moments[m].number >= 0;
-    const bool first_use = moments[m].what == What::use && moments[m].number >= 0 &&
-                           (m == 0 || moments[m - 1].what == What::issue);
-    if (!issues && first_use && group < kMostGroups && std::ssize(moments) > 2 * kMostGroups) {
-      say(m + 1, fmt::format("{} {} {}", noun(), moments[m].number,
-                             copies() || is(Kernel::chase) ? "is there" : "is through"));
-      ++group;
-    }
+  for (const auto& [step, said] : at) {
+    if (events_.empty() || events_.back().text != said) events_.push_back({{step, 0}, said});
   }
 }
 

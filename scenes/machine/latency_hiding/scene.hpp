@@ -18,20 +18,33 @@ struct Probe {
   int issue_step = 0, use_step = 0;  ///< from which steps on these clocks are known
 };
 
-/// What a bench says of the kernel on show: a curve, and where the knobs stand on it.
-struct BenchCurve {
-  std::vector<double> x = {}, y = {};
-  double here = 0;  ///< the knobs' place along x
-  const char *x_title = "", *y_title = "";
-  bool x_log = false, y_log = false;
-
-  /// What it says at a place between its ends; nothing beyond them.
-  std::optional<double> at(double place) const;
+/// What a bench says of copies by their bytes in flight: the best rates, and the knobs' own.
+struct Rates {
+  std::vector<double> kib = {}, rate = {};
+  std::optional<double> here = {};
+  double enough = 0;            ///< nine tenths of the most
+  double idle = 0, loaded = 0;  ///< ns that a load takes: alone, and where there are enough
 };
 
-/// Latency hiding: at the top the loads of one warp, below it the warps of one multiprocessor on its four schedulers,
-/// each a lane over time, and what all of them have in flight; beside it what decides how many warps there are, what
-/// Little's law asks for, and what the hardware counted.
+/// Results that stand below each other as lengths.
+struct Results {
+  std::string title = {};
+  const char* unit = "";
+  double high = 1;  ///< of their axis
+  std::vector<std::string> names = {};
+  std::vector<double> values = {};
+  int here = -1;  ///< the knobs' own
+};
+
+/// A bar of a probe: in cycles (ns, turns) from the zero of its axis.
+struct Stretch {
+  double from = 0, to = 0;
+  bool used = false;
+};
+
+/// Latency hiding: the loads of one warp from issue to use, with the issue slots of its scheduler, then the warps of one
+/// multiprocessor on its four schedulers; beside them Little's law as it was measured. Kernels without loads end on
+/// their results, drawn as lengths.
 class LatencyHidingScene final : public SceneOf<latency_hiding::Trace> {
  public:
   TILESTEP_PICTURE_SCENE(latency_hiding)
@@ -64,14 +77,22 @@ class LatencyHidingScene final : public SceneOf<latency_hiding::Trace> {
   bool copies() const { return latency_hiding::is_copy(trace_.kernel); }
   bool tails() const { return is(latency_hiding::Kernel::tail); }
   bool clocked() const { return trace_.machine.has_clocks(); }
-  /// Lanes that a warp has in the zoom, and in the lanes of all.
+  /// Probes of a round: what the picture has of a warp at a time.
+  int group() const;
+  /// Lanes that a warp has of its own, and among all.
   int zoom_lanes() const;
   int lanes_a_warp() const;
   int zoom_lane(int number) const;
-  /// What one probe stands for, in the unit of the curve below the lanes: KiB of copies, 1 of others.
+  /// Where the round that the cursor is in begins.
+  std::int64_t origin(Cursor cursor) const;
+  /// As far as it is known and in the round; hops of a chase from their level's first on.
+  std::optional<Stretch> stretch(const Probe& probe, Cursor cursor, std::int64_t zero) const;
+  picture::Name time_axis() const;
+  double time_high() const;
+  /// The first round with its loads one at a time, as it was recorded or derived; of loads at once.
+  std::vector<Stretch> one_at_a_time() const;
+  /// What one probe stands for: KiB of copies, 1 of others.
   double weight() const;
-  /// What all have in flight at most, by the knobs.
-  double most_in_flight() const;
   int wave_of(int block) const;
   std::uint8_t tone_of(int number) const;
   /// What probes of one tone have in common, and which of it a probe is.
@@ -88,51 +109,60 @@ class LatencyHidingScene final : public SceneOf<latency_hiding::Trace> {
   std::string warp_name(int row) const;
   std::string issue_sentence(const latency_hiding::Moment& at) const;
   std::string tail_sentence(Cursor cursor) const;
-  double waiting_share(Cursor cursor) const;
   void find_probes();
   void find_events();
 
   // The parts of the picture, in picture.cpp.
+  /// A box with a label above and a margin at its left.
+  static picture::Box labelled(picture::Key key, picture::Box inner, picture::Text label,
+                               const picture::Layout& layout);
   void add_lane_axes(picture::Extent& extent) const;
-  picture::Box over_time(const View& view) const;
-  picture::Box zoom(const View& view) const;
+  picture::Box warp_loads(const View& view) const;
+  picture::Curve end_of(picture::Key key, const Stretch& bar, picture::Name lanes, int lane,
+                        bool whole) const;
+  picture::Box apart(Cursor cursor) const;
+  picture::Spans issue_slots(const View& view) const;
   picture::Box schedulers(const View& view) const;
   picture::Box scheduler(const View& view, int which) const;
-  picture::Box flight(Cursor cursor) const;
   std::string explain_probe(Cursor cursor, int row, int number) const;
 
   // In picture_side.cpp.
   void add_side_axes(picture::Extent& extent) const;
-  picture::Box side(Cursor cursor) const;
   picture::Box occupancy() const;
   picture::Box arms(Cursor cursor) const;
   picture::Box law(Cursor cursor) const;
+  picture::Box lengths(Cursor cursor) const;
+  picture::Box slots_used(Cursor cursor) const;
   picture::Box counters(Cursor cursor) const;
-  std::vector<picture::Text> formulas(Cursor cursor) const;
   std::string explain_side(Cursor cursor, const picture::Key& key) const;
-  std::optional<BenchCurve> bench_curve() const;
+  std::optional<Rates> rates() const;
+  /// Of this kernel as recorded, and of chains the share of issue slots that they fill.
+  Results results() const;
+  Results chains(bool slots) const;
+  Results counts() const;
   /// Arms that have begun by then.
   int arms_shown(Cursor cursor) const;
-  /// ns from issue to use of a load from HBM on an idle memory, and GB/s of a plain copy, as recorded.
-  std::optional<double> idle_latency() const;
-  std::optional<double> copy_bandwidth() const;
 
   // In questions.cpp.
   std::optional<Question> question_before(int next) const;
   Question bytes_question() const;
   std::optional<Question> use_question(int next) const;
-  std::optional<Question> next_latency_question(int next) const;
+  std::optional<Question> four_chains_question() const;
   Question block_limit_question() const;
   std::optional<Question> registers_question() const;
   std::optional<Question> eligible_question() const;
   Question lanes_question(int arm) const;
   Question waves_question() const;
-  std::optional<Question> last_wave_question() const;
-  /// The followed row's probe that is used, or issued, at the step after `next`; nullptr: none.
-  const Probe* used_next(int next) const;
-  const Probe* issued_next(int next) const;
+  /// The followed row's probe that is used, or issued, at a step; nullptr: none.
+  const Probe* at_step(int Probe::*of, int step) const;
+
+  static constexpr int kSeen = 4;  ///< steps after which recorded results stand beside the run
 
   std::vector<Probe> probes_;
+  // What was recorded does not change from step to step.
+  std::vector<Stretch> one_at_a_time_;
+  std::optional<Rates> rates_;
+  Results results_, slots_, counted_;
   int a_row_ = 0;  ///< probes that a row has at most; numbers of a key are row · a_row_ + number
   latency_hiding::Params params_;
 };

@@ -1,7 +1,9 @@
 #include "kernels/machine/latency_hiding/run.hpp"
 
+#include <cmath>
 #include <set>
 
+#include "kernels/base/lab/recording.hpp"
 #include "tests/reports.hpp"
 #include "tests/traces.hpp"
 
@@ -91,6 +93,47 @@ TEST_CASE("loads are in flight by groups, and one at a time where they are seria
   // One stage has to be stored before it is filled again; with four the last one is still on its way out.
   CHECK(most_in_flight(unrecorded({.kernel = Kernel::bulk_copy, .loads_in_flight = Loads::l1})) ==
         1);
+}
+
+TEST_CASE("one warp's clocks are derived from recorded rates where no run was recorded",
+          "[latency_hiding]") {
+  const lab::Recording* recording = lab::recording(kLessonId);
+  if (recording == nullptr) return;
+  const Params alone{.warps_per_sm = 1, .block = Block::b32};
+  Params serialized = alone, branch = alone, one_load = alone;
+  serialized.broken = Break::serialize_loads;
+  branch.broken = Break::divergent_branch;
+  one_load.loads_in_flight = Loads::l1;
+  CHECK_FALSE(known_machine(branch));
+  CHECK_FALSE(known_machine({.warps_per_sm = 4, .block = Block::b32}));
+  CHECK_FALSE(known_machine(one_load)->derived);  // it was recorded
+  const auto cycles = [&](const lab::Table& table, std::size_t row) {
+    return 2.0 * 512 * recording->bench.device.multiprocessors /
+           *std::get_if<double>(&table.rows[row][4]) * 1.98;
+  };
+  const lab::Table& table = *recording->bench.table("bytes_in_flight");
+  for (const bool apart : {false, true}) {
+    const lab::Report report = run(apart ? serialized : alone);
+    CHECK(contains(report.summary, "derived from rates measured on"));
+    const Trace trace = trace_from_json(report.trace);
+    CHECK(trace == trace_from_json(to_json(trace)));
+    CHECK(trace.machine.derived);
+    CHECK(trace.machine.has_clocks());
+    check_events(trace);
+    CHECK(report.measurement("mean_latency")->provenance == lab::Provenance::derived);
+    // All sixteen loads take as long as their bytes do at the rate that was measured, to the last one's rest.
+    std::size_t row = 0;
+    const auto is_row = [&](std::size_t r) {
+      return table.text(r, 0) == "16" &&
+             *std::get_if<double>(&table.rows[r][1]) == (apart ? 1 : 4) &&
+             *std::get_if<double>(&table.rows[r][2]) == 1;
+    };
+    while (row < table.rows.size() && !is_row(row)) ++row;
+    REQUIRE(row < table.rows.size());
+    const double want = 16 * cycles(table, row);
+    CAPTURE(want, trace.machine.span);
+    CHECK(std::abs(static_cast<double>(trace.machine.span) - want) < 40);
+  }
 }
 
 TEST_CASE("what the knobs ask for, in bytes and blocks", "[latency_hiding]") {
