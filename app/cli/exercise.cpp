@@ -255,8 +255,9 @@ void add_check(CLI::App& exercise, Invocation& invocation) {
   command->add_flag("--trust", arguments->trust, "Run without a sandbox, with all your rights");
   command->add_flag("--solution", arguments->solution, "Also print a solution");
   command->add_flag("--json", arguments->json, "Per-file results as JSON");
-  command->add_flag("--csv", arguments->csv,
-                    "(DIR) a row per student and exercise, with points and seconds");
+  command->add_flag(
+      "--csv", arguments->csv,
+      "(DIR) a row per student and exercise: points, seconds, who has handed in the same");
   command->callback([arguments, &invocation] {
     invocation.action = [arguments, &invocation] { return check(*arguments, invocation.program); };
   });

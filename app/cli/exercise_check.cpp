@@ -236,7 +236,7 @@ CheckedFile check_file(const fs::path& file, const std::string& exercise,
   if (one.asked == nullptr) return not_checked(file, one.id, one.why_not);
   const Clock::time_point began = Clock::now();
   lab::ExerciseVerdict verdict = check_kernel(*one.asked, one.text, plan);
-  return {file.string(), one.id, std::move(verdict), seconds_since(began)};
+  return {file.string(), one.id, std::move(verdict), seconds_since(began), one.text};
 }
 
 void check_class(const std::vector<fs::path>& files, const std::string& exercise,
@@ -284,7 +284,7 @@ void check_class(const std::vector<fs::path>& files, const std::string& exercise
     while (result.wait_for(kLook) != std::future_status::ready) {
       if (Interrupt::pressed()) throw Cancelled();
     }
-    take({files[i].string(), all[i].id, result.get().verdict, result.get().seconds});
+    take({files[i].string(), all[i].id, result.get().verdict, result.get().seconds, all[i].text});
   }
 }
 

@@ -25,7 +25,8 @@ struct CheckedFile {
   std::string file;
   std::string exercise;  ///< its id; empty: the file names none
   lab::ExerciseVerdict verdict;
-  double seconds = 0;  ///< to compile, run and check it
+  double seconds = 0;     ///< to compile, run and check it
+  std::string text = {};  ///< what was handed in; empty: it cannot be read
 };
 
 /// Judges `kernel`, a student's whole file, which runs in a worker process of its own; under emulation its checks are made
@@ -55,6 +56,7 @@ const lab::Exercise* known_exercise(const std::string& id);
 
 /// Students × exercises: a row for each student and each exercise that somebody has handed in, with nothing in `points`
 /// where the student has not. A student is a folder in `folder`, or a file there; of several files the best one counts.
+/// `same_text` names the students who have handed in the same, white space aside, unless it is the exercise as it was given.
 lab::Table class_table(const std::filesystem::path& folder, const std::vector<CheckedFile>& checked,
                        bool timed);
 

@@ -170,6 +170,7 @@ PathView Tour::view_of(const TourStop& stop, const scenes::GuideStop& where, std
     }
     const scenes::View seen{cursor_of(capsule, scene->steps())};
     view.question = scene->question(seen);
+    view.source = scene->source(seen);
     view.alt = alt_of(*scene, seen);
     draw_chart(view, *scene, number);
     for (const auto& [theme, file] : {std::pair{ui::ThemeKind::dark, &view.dark_file},

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <sstream>
+
 #include "app/cli/html.hpp"
 #include "app/keep/link.hpp"
+#include "kernels/base/lab/assets.hpp"
 #include "kernels/catalog.hpp"
 #include "scenes/shared/questions.hpp"
 
@@ -65,6 +69,38 @@ std::string picture_html(const PathView& view) {
   return view.stop.tab == "measured" ? chart + picture : picture + chart;
 }
 
+/// The lines of the kernel round the step's, which stand out; nothing where no line is lit.
+std::string source_html(const scenes::SourceMark& mark) {
+  if (mark.current <= 0) return "";
+  constexpr int kAround = 4, kMost = 40;
+  const auto [least, most] = std::minmax_element(mark.step_lines.begin(), mark.step_lines.end());
+  int first = mark.current, last = mark.current;
+  if (least != mark.step_lines.end() && *most - *least <= kMost) {
+    first = std::min(first, *least);
+    last = std::max(last, *most);
+  }
+  std::string rows;
+  std::istringstream text{std::string(lab::asset(mark.path))};
+  std::string line;
+  for (int number = 1; std::getline(text, line) && number <= last + kAround; ++number) {
+    if (number < first - kAround) continue;
+    const bool of_step = std::count(mark.step_lines.begin(), mark.step_lines.end(), number) > 0;
+    const auto value = mark.values.find(number);
+    rows += fmt::format("<span class=\"{}\"><i>{:4}</i>  {}{}</span>\n",
+                        number == mark.current ? "now"
+                        : of_step              ? "step"
+                                               : "",
+                        number, html_escaped(line),
+                        value == mark.values.end()
+                            ? ""
+                            : fmt::format("  <em>{}</em>", html_escaped(value->second)));
+  }
+  return fmt::format(
+      "<details class=\"source\"><summary>The kernel here: {}, line {}</summary>\n<pre><code>{}"
+      "</code></pre></details>\n",
+      html_escaped(mark.path.substr(mark.path.rfind('/') + 1)), mark.current, rows);
+}
+
 /// "surprise" as a reader is told it.
 std::string_view kind_words(const std::string& kind) {
   if (kind == "misconception") return "often misunderstood";
@@ -84,6 +120,7 @@ std::string stop_html(const PathView& view, std::size_t index, std::size_t count
         "</a>.</p>\n";
   }
   if (view.question) text += question_html(*view.question);
+  if (view.stop.tab != "measured") text += source_html(view.source);
   text += fmt::format("<p class=\"note\"><code>{}</code></p>\n", html_escaped(view.link));
   std::string next;
   if (index > 0) next += fmt::format("<label for=\"s{}\">← back</label>", index - 1);
@@ -125,10 +162,15 @@ main, header.top, footer { max-width: 1440px; }
   white-space: nowrap; cursor: help; }
 .lit { font-weight: 600; border-bottom: 2px solid var(--line); }
 .question { border: 1px solid var(--line); border-radius: 12px; padding: 8px 16px; margin: 16px 0; }
+.source pre { overflow-x: auto; background: var(--panel); border: 1px solid var(--line);
+  border-radius: 12px; padding: 12px; font-size: 13px; line-height: 1.5; }
+.source span { color: var(--muted); } .source i { font-style: normal; } .source .step { color: var(--text); }
+.source .now { color: var(--text); background: var(--bar); } .source em { color: var(--link); }
 .choice { margin: 4px 0; } summary { cursor: pointer; color: var(--link); }
 .turn { display: flex; gap: 8px; margin-top: 20px; }
 .path picture + a, .path a + a { display: block; margin-top: 12px; }
 @media print { .path .steps, .path .turn, .path input, .path + .note { display: none; }
+  .source { display: none; }
   .path .stop { display: block !important; break-inside: avoid; margin-bottom: 10mm; }
   .path .seen { position: static; } .path img { max-height: 100mm; width: auto; padding: 0; } }
 @media (max-width: 900px) { .path .stop { grid-template-columns: minmax(0, 1fr); } .path .seen { position: static; } }

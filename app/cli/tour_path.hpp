@@ -21,6 +21,7 @@ struct PathView {
   std::string missing;                       ///< why there is none
   std::string link;                          ///< the command line that opens the window there
   std::optional<scenes::Question> question;  ///< what is asked there
+  scenes::SourceMark source;                 ///< the kernel's lines of the step
 };
 
 /// All stops, of which one is shown: the arrow keys go from stop to stop, without a script.

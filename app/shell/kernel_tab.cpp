@@ -240,10 +240,15 @@ Status status_of_report(const LessonState& lesson, const lab::Report& report) {
 }
 
 Status status_of(const LessonState& lesson, const std::string& path, const KernelDesk::Sheet& sheet,
-                 const ui::EditorLook& look, bool is_kept, bool guest) {
+                 const ui::EditorLook& look, bool is_kept, bool guest, double running_s) {
   if (lesson.run && lesson.asked_kernel) {
     const std::string& note = lesson.progress.note;
-    return {note.empty() ? "Compiling and running …" : fmt::format("Running: {}", note)};
+    constexpr double kLong = 8;
+    return {fmt::format("{} … {:.0f} s{}",
+                        note.empty() ? "Compiling and running" : fmt::format("Running: {}", note),
+                        running_s, running_s < kLong ? "" : "; the first time compiles most"),
+            Role::muted,
+            {{"cancel_run", "Cancel", [](ShellState& state) { state.session.stop_run(); }}}};
   }
   const int line = sheet.editor.buffer().spot().line + 1;
   for (const lab::Diagnostic& each : look.diagnostics) {
@@ -340,7 +345,10 @@ SourceSpot draw_editor(ShellState& state) {
     assembly.seen_line = to;  // the listing stands where it was pressed
   }
   if (look.current > 0 && !std::exchange(sheet.placed, true)) sheet.editor.go_to_line(look.current);
-  Status status = status_of(lesson, path, sheet, look, state.drafts.keeps(), guest);
+  KernelDesk& desk = state.desk();
+  if (std::exchange(desk.running, lesson.run) != lesson.run) desk.running_since_s = state.now_s();
+  Status status = status_of(lesson, path, sheet, look, state.drafts.keeps(), guest,
+                            state.now_s() - desk.running_since_s);
   add_exercise(status, state);
   const float note =
       std::max(ui::text_size("x", Font::note).y, ui::text_size("9", Font::mono_note).y);

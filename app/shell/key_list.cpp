@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -57,7 +59,11 @@ void draw_key_list(ShellState& state, ImVec2 size) {
   ImGui::PopStyleColor();
   const float row = std::round(px(32));
   const float wanted = 2 * px(24) + px(56) + row * static_cast<float>(std::size(kLines));
-  const ImVec2 panel_size(std::min(px(560), size.x - px(32)), std::min(wanted, size.y - px(32)));
+  const float keys_width = px(168);
+  float widest = 0;
+  for (const KeyLine& line : kLines) widest = std::max(widest, ui::text_size(line.what).x);
+  const ImVec2 panel_size(std::min(2 * px(24) + keys_width + widest + px(16), size.x - px(32)),
+                          std::min(wanted, size.y - px(32)));
   const ImVec2 min(std::round((size.x - panel_size.x) / 2),
                    std::round((size.y - panel_size.y) / 2));
   ui::map("key_list", "Keys", "open", min, {min.x + panel_size.x, min.y + panel_size.y});
@@ -68,13 +74,14 @@ void draw_key_list(ShellState& state, ImVec2 size) {
     ui::text("Keys", Font::section);
     ui::space(16);
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
-    const float keys_width = px(168);
     for (const KeyLine& line : kLines) {
       const ImVec2 at = ImGui::GetCursorScreenPos();
       const float width = ImGui::GetContentRegionAvail().x;
       ui::draw_text({at.x, at.y + px(4)}, line.keys, Font::mono, Role::accent);
-      ui::draw_text({at.x + keys_width, at.y + px(5)},
-                    ui::fitted(line.what, Font::body, width - keys_width));
+      const std::string what = ui::fitted(line.what, Font::body, width - keys_width);
+      const ImVec2 room = ui::draw_text({at.x + keys_width, at.y + px(5)}, what);
+      ui::map(fmt::format("key_line_{}", &line - kLines + 1), what, line.keys, at,
+              {at.x + keys_width + room.x, at.y + row});
       ImGui::Dummy({width, row});
     }
     ImGui::PopStyleVar();

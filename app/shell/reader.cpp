@@ -312,6 +312,10 @@ void draw_reader(ShellState& state, const Layout& layout) {
                     reading.problem);
     return;
   }
+  // Set anew its lines break elsewhere, and the stop would be out of sight.
+  if (const float width = room.x / px(1); std::exchange(reading.width, width) != width) {
+    reading.scrolls = true;
+  }
   const bool path = !reading.guide->stops.empty();
   const float foot = path ? std::round(px(ui::kControlHeight)) + px(20) : 0;
   ImGui::SetCursorScreenPos(at);

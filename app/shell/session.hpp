@@ -196,6 +196,8 @@ class Session {
   void start_bench();
   /// Gives up the bench under way, of whichever lesson.
   void stop_bench();
+  /// Gives up the run under way; what is on show stays.
+  void stop_run();
   /// Asks the lesson's lab what compilers make of a source, in place of what was asked before.
   void ask_assembly(const workbench::AssemblyRequest& request);
   /// Gives it up.

@@ -97,6 +97,10 @@ void Session::submit_run() {
   }
 }
 
+void Session::stop_run() {
+  if (lesson().run) lab_.cancel(*lesson().run);
+}
+
 void Session::choose_lab(std::size_t offer, double now_s) {
   assert(offer < offers_.size());
   LessonState& now = lesson();

@@ -37,6 +37,7 @@ struct Reading {
   int stop = -1;        ///< among the guide's; −1: before the first
   bool tries = false;   ///< an experiment has taken the scene away from the stop
   bool scrolls = true;  ///< brings the stop into sight
+  float width = 0;      ///< of the text when it was drawn last, in its own units
   bool tells = false;   ///< figures too that are still asked about
   bool asks = false;    ///< the question of the stop comes first
   bool shot = false;    ///< the picture shows what the stop is about alone
@@ -117,7 +118,9 @@ struct KernelDesk {
   bool guest_in_editor = false;  ///< the editor has that, in place of the user's own sheet
   /// The user's own editor has the draft of `path`: what it saves is run.
   bool watches = false;
-  double look_s = 0;  ///< when to look for that
+  double look_s = 0;                   ///< when to look for that
+  std::optional<Ticket> running = {};  ///< the run whose seconds are counted
+  double running_since_s = 0;
   std::optional<lab::Settings> before_trial =
       {};  ///< where one came from when one went to a trial setting
   AssemblyDesk assembly = {};

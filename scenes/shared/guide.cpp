@@ -110,6 +110,7 @@ GuideStop stop_of(std::string_view words, const lab::Knobs& knobs) {
       }
       stop.filter = value.substr(0, colon);
       stop.filtered = value.substr(colon + 1);
+      std::replace(stop.filtered.begin(), stop.filtered.end(), '_', ' ');
     } else if (id == "ask") {
       stop.ask = value;
     } else {

@@ -17,8 +17,8 @@
 /// `step` is the number of completed coarse steps (0 unless said; beyond the last: the last), `phase` the
 /// name or number of a phase inside it (the last unless said; `_` stands for a blank in a name), `light`
 /// keys of the picture, `kind` and `tab` one of `guide_kinds` and `guide_tabs`; all else are knobs. `view`
-/// names the chart under Measured that the text speaks of (`_` stands for a blank), `filter=id:value` sets one of its
-/// filters; `tab=measured` opens it. `ask` is the kind of the question that stands before that step: it is asked first, and the text comes after it. What
+/// names the chart under Measured that the text speaks of and `filter=id:value` sets one of its filters (`_` stands for a
+/// blank in either); `tab=measured` opens it. `ask` is the kind of the question that stands before that step: it is asked first, and the text comes after it. What
 /// stands before the first stop is the introduction, what stands after `<!-- more -->` needs no scene. In the
 /// introduction `<!-- before: … -->` and `<!-- after: … -->` say what the course says of the lesson.
 ///

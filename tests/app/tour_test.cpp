@@ -110,6 +110,25 @@ void check_path(const fs::path& place, const std::string& lesson) {
     check_contains(chart, "<svg");
     CHECK(chart.find("nan") == chart.npos);
   }
+  // A stop that lights a line of the kernel has it, with its number, between its neighbours.
+  const auto after = [&](std::size_t from, const std::string& word, char until) {
+    const std::size_t begin = html.find(word, from) + word.size();
+    return html.substr(begin, html.find(until, begin) - begin);
+  };
+  int excerpts = 0;
+  for (std::size_t fold = html.find("<details class=\"source\">"); fold != html.npos;
+       fold = html.find("<details class=\"source\">", fold + 1), ++excerpts) {
+    const std::string summary = after(fold, "The kernel here: ", '<');
+    const std::string now = after(fold, "<span class=\"now\"><i>", '\n');
+    CAPTURE(summary, now);
+    const std::size_t number = now.find("</i>");
+    REQUIRE(number != now.npos);
+    CHECK(summary.ends_with(", line " + std::to_string(std::stoi(now.substr(0, number)))));
+    CHECK(now.find_first_not_of(' ', number + 4) < now.find("</span>"));  // no empty line
+    const std::size_t end = html.find("</details>", fold);
+    CHECK(count_of(html.substr(fold, end - fold), "<span class=") > 4);
+  }
+  CHECK(excerpts > 0);
   check_contains(html, "<h2>Exercises</h2>");
   check_contains(html, "tilestep exercise reset " + lesson + " ");
   check_contains(html, "@media print");

@@ -14,6 +14,8 @@
 #include "lesson_headers.hpp"
 #include "scenes/picture/shot.hpp"
 #include "scenes/shared/guide.hpp"
+#include "scenes/shared/rows.hpp"
+#include "scenes/stage/measured_plots.hpp"
 #include "scenes/ui/picture_view.hpp"
 #include "tests/lesson_contract/knob_cases.hpp"
 #include "tests/paths.hpp"
@@ -363,12 +365,11 @@ void check_view(const GuideStop& stop, const scenes::Scene& scene) {
                                    [&](const auto& each) { return each.id == stop.filter; });
   REQUIRE(filter != view->filters.end());
   bool known = false;
-  for (const lab::Table& table : tests::recorded_bench(scene.lesson()).tables) {
-    for (std::size_t c = 0; c < table.columns.size(); ++c) {
-      if (table.columns[c].id != filter->column) continue;
-      for (std::size_t r = 0; r < table.rows.size(); ++r) {
-        known = known || table.text(r, c) == stop.filtered;
-      }
+  for (const scenes::measured::Plot& plot : view->plots) {
+    const lab::Table rows = scenes::measured::rows_of(scenes::measured::rows_of(plot),
+                                                      tests::recorded_bench(scene.lesson()));
+    for (const std::string& value : scenes::distinct(rows, filter->column)) {
+      known = known || value == stop.filtered;
     }
   }
   INFO(stop.filter << " " << stop.filtered);

@@ -369,7 +369,7 @@ void check_stage_knobs(const lab::Lesson& lesson) {
 
 /// Kinds whose answer follows from what is seen, by thinking; or hangs on the launch as a whole, which no
 /// future changes; or on steps that are all alike, so that another order of them changes nothing.
-constexpr std::string_view kClosed[] = {"first-weight", "old-weight",     "masked-tile",
+constexpr std::string_view kClosed[] = {"weight-ratio", "old-weight",     "masked-tile",
                                         "heaviest-key", "races",          "launch-loads",
                                         "loads",        "loader",         "gate",
                                         "wanted",       "slots",          "blocks",

@@ -26,8 +26,8 @@ constexpr auto reasons_of(CopyRung) {
        "of a warp load addresses 128 bytes apart.",
        "Neighbouring threads copy neighbouring floats: a warp's request needs 4 sectors instead of "
        "32.",
-       "16 bytes a load and several loads under way in each thread: as many bytes in flight as "
-       "memory needs to be busy."});
+       "16 bytes a load: fewer instructions and four times the bytes in flight, so that one load a "
+       "thread is enough."});
 }
 inline constexpr auto kCopyRungs = all_of<CopyRung>();
 
@@ -50,8 +50,8 @@ constexpr auto reasons_of(TransposeRung) {
   return std::to_array<std::string_view>(
       {"The starting point: loads along the rows, stores down the columns, a sector for every "
        "lane.",
-       "A tile is turned in shared memory, so that loads and stores both run along rows; but the "
-       "lanes that read a column of the tile all meet in one bank.",
+       "A tile is transposed in shared memory, so that loads and stores both run along rows; but "
+       "the lanes that read a column of the tile all hit the same bank.",
        "One more float in each row of the tile: the words of a column lie in different banks."});
 }
 inline constexpr auto kTransposeRungs = all_of<TransposeRung>();

@@ -164,7 +164,7 @@ Box DecodeScene::formulas() const {
                        significant(point, 3)),
            fmt::format("FLOP/B = {}", significant(point, 3))));
   return box({"formulas"}, {lines("formula", std::move(rows), Lines::formula)},
-             text("bytes of a token and layer", "bytes of a token", "bytes"),
+             text("KV bytes per token and layer", "KV bytes per token", "bytes"),
              {.rank = 1, .weight = 0, .least_height = 2.6f});
 }
 

@@ -211,7 +211,7 @@ std::string DecodeScene::explain(const View& view, const Key& key) const {
     other.scheme = static_cast<decode::Scheme>(key.i);
     const decode::LayerShape layer = decode::layer_shape(other);
     return fmt::format(
-        "{}\n{} B a token and layer in 16 bits\n{} FLOP for each byte", name_of(other.scheme),
+        "{}\n{} B per token and layer in 16 bits\n{} FLOP for each byte", name_of(other.scheme),
         decode::token_bytes(layer, decode::KvType::bf16),
         words::significant(decode::intensity(layer, decode::KvType::bf16, decode::Scales::token),
                            3));

@@ -137,9 +137,8 @@ std::string DecodeScene::time_sentence() const {
   const std::string mean = number(trace_.mean_at_work(), 1);
   if (!trace_.clocked()) {
     return fmt::format(
-        "Time: emulated, so there is no clock. Over tiles {} of {} are at work on "
-        "average.",
-        mean, counted(trace_.blocks, "block"));
+        "Time: emulated, so there is no clock. Over tiles {} of {} are at work on average.", mean,
+        counted(trace_.blocks, "block"));
   }
   return fmt::format("Time: the launch took {} µs, with {} of {} at work on average.",
                      number(trace_.launch_end() / 1e3, 1), mean, counted(trace_.blocks, "block"));

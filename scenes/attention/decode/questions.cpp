@@ -71,11 +71,10 @@ std::optional<Question> DecodeScene::stored_question(int step) const {
 
 /// Once: paging does not make a request faster.
 Question DecodeScene::paging_question() const {
-  const std::string fits = "More requests fit into the same memory";
   return of_kind(
       "what-paging-does",
-
-      ask("What do pages change against one piece of memory for each request?", fits,
+      ask("What do pages change against one piece of memory for each request?",
+          "More requests fit into the same memory",
           {"Each request is answered faster", "Fewer bytes are read for each token",
            "Nothing that one could measure"},
           fmt::format("with {} tokens reserved for each only {} would fit into this pool, while a "
@@ -97,7 +96,6 @@ std::optional<Question> DecodeScene::batch_question() const {
   const std::string same = right ? "Arithmetic, at any batch" : "Memory, at any batch";
   return of_kind(
       "batch-and-roof",
-
       ask(fmt::format("What limits the attention of {} when the batch grows?",
                       name_of(params_.scheme)),
           same,

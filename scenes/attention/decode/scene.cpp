@@ -144,7 +144,7 @@ std::vector<Readout> DecodeScene::readouts(const View& view) const {
     if (m == nullptr) return;
     all.push_back({id, label, words::significant(m->value, 3), m->unit, m->provenance, m->detail});
   };
-  derived("token_bytes", "a token and layer");
+  derived("token_bytes", "KV per token and layer");
   derived("intensity", "for each byte read");
   const Served* now = moment(cursor);
   const auto pages = static_cast<std::int64_t>(trace_.pool);

@@ -273,8 +273,8 @@ Box FlashAttentionScene::ledger(const FlashMoment& now) const {
                           : is_backward() ? "the backward pass"
                                           : "the kernels";
   Box made = column({"ledger"}, std::move(rows), {.close = true, .rank = 3, .weight = 0.6f});
-  made.label = text(fmt::format("bytes asked of memory by {}: so far / by the formula", who),
-                    "bytes asked: so far / by the formula", "bytes asked");
+  made.label = text(fmt::format("bytes requested by {}: so far / formula", who),
+                    "bytes requested: so far / formula", "bytes requested");
   return made;
 }
 
@@ -391,7 +391,7 @@ std::string FlashAttentionScene::explain_bytes(const FlashMoment& now, const Led
     return fmt::format("loaded {}, stored {}", bytes_text(loaded), bytes_text(stored));
   };
   std::string said = fmt::format(
-      "{}: {} so far{}\nby the formula {}\nof the whole problem {}; {} of memory held",
+      "{}: {} so far{}\nformula {}\nof the whole problem {}; {} of memory held",
       name_of(row.tensor), both(so_far.loaded, so_far.stored),
       now.through ? " (traced)" : " (traced bytes, by the share of tiles that are through)",
       both(static_cast<double>(row.formula_loaded), static_cast<double>(row.formula_stored)),

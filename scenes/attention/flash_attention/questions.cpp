@@ -34,12 +34,11 @@ Question FlashAttentionScene::visited_question() const {
   const auto all = std::ssize(trace_.visits);
   const auto diagonal = static_cast<std::int64_t>(trace_.plan.q_tiles);
   const std::int64_t due = visited();
-  const std::string mask(name_of(trace_.mask));
   return about(
       {"scores"},
       ask_count(fmt::format("{} × {} tiles of scores, with the mask {}. How many of them "
                             "will be computed for a head?",
-                            trace_.plan.q_tiles, trace_.plan.k_tiles, mask),
+                            trace_.plan.q_tiles, trace_.plan.k_tiles, name_of(trace_.mask)),
                 due, {all, all / 2, (all - diagonal) / 2, all / 2 + diagonal / 2, diagonal},
                 is_naive() ? std::string("the mask is put over the scores when they are there, and "
                                          "what it hides was computed in vain.")
@@ -81,11 +80,11 @@ Question FlashAttentionScene::o_traffic_question() const {
 /// flash-2 with a causal mask: the last block has most to do.
 Question FlashAttentionScene::busy_question() const {
   return about({"scores"},
-               ask_count("The mask is causal, and a block has a tile of queries. How many times as "
-                         "many tiles of scores has the last block as the first?",
+               ask_count("The mask is causal, and a block has a tile of queries. How many times "
+                         "more tiles of scores does the last block compute than the first?",
                          trace_.plan.k_tiles, {1, 2, trace_.plan.k_tiles / 2, 4},
-                         fmt::format("the first block sees one tile of keys and the last all {}; a "
-                                     "block that is done early takes another tile, if one is left.",
+                         fmt::format("the first block sees one tile of keys and the last all {}; "
+                                     "a block that finishes early takes the next tile.",
                                      trace_.plan.k_tiles)));
 }
 

@@ -40,12 +40,9 @@ void OnlineSoftmaxScene::plan_questions() {
       if (doubt && skips++ < kMostSkips) asked_[t] = Ask::skipped;
       continue;
     }
-    if (masked) {
-      ask_first(Ask::masked, t);
-      continue;
-    }
-    if (empty) {
-      ask_first(Ask::first_weight, t);
+    if (masked || empty) {
+      const bool told = masked || runner_up(static_cast<int>(t));
+      if (told) ask_first(masked ? Ask::masked : Ask::weight_ratio, t);
       continue;
     }
     const bool rises = step.tile_max > step.m_old;
@@ -70,8 +67,8 @@ std::optional<Question> OnlineSoftmaxScene::question(const View& view) const {
   switch (asked_[tile]) {
     case Ask::nothing:
       return std::nullopt;
-    case Ask::first_weight:
-      return shuffled(of_kind("first-weight", first_weight_question(tile)), report_);
+    case Ask::weight_ratio:
+      return shuffled(of_kind("weight-ratio", weight_ratio_question(tile)), report_);
     case Ask::new_maximum:
       return shuffled(of_kind("new-maximum", new_maximum_question(tile)), report_);
     case Ask::old_weight:
@@ -92,29 +89,45 @@ std::optional<Question> OnlineSoftmaxScene::question(const View& view) const {
 
 // ---- before a tile --------------------------------------------------------------------------------
 
-Question OnlineSoftmaxScene::first_weight_question(int tile) const {
-  const std::string peak = score_text(trace_.steps[tile].tile_max);
+/// The largest score of a tile below its peak, if their weights differ by a number worth saying.
+std::optional<float> OnlineSoftmaxScene::runner_up(int tile) const {
+  const float peak = trace_.steps[tile].tile_max, far = peak - 7;
+  float best = far;
+  for (int key = tile * trace_.tile_width; key < trace_.keys && tile_of(key) == tile; ++key) {
+    if (trace_.scores[key] < peak) best = std::max(best, trace_.scores[key]);
+  }
+  return best > far ? std::optional(best) : std::nullopt;
+}
+
+/// Of weights the difference of scores counts, not their ratio.
+Question OnlineSoftmaxScene::weight_ratio_question(int tile) const {
+  const auto top = static_cast<double>(trace_.steps[tile].tile_max),
+             low = static_cast<double>(*runner_up(tile));
+  const std::string peak = score_text(top), next = score_text(low);
   return about(
       {"weights"},
-      ask(fmt::format("Tile {} peaks at {}, and nothing is summed yet. What is the largest "
-                      "weight in it?",
-                      tile, peak),
-          "1", {peak, fmt::format("exp({})", peak)},
-          fmt::format("the weight of the largest score is exp({0} − {0}) = 1, whatever the score.",
-                      peak)));
+      ask_number(
+          fmt::format("Tile {} has scores {} and {}. How many times as large will the weight of "
+                      "the first be at the end?",
+                      tile, peak, next),
+          std::exp(top - low), {top / low, top - low, std::exp2(top - low), 1},
+          [](double times) { return words::significant(times, 3); },
+          fmt::format("exp({0} − m) / exp({1} − m) = exp({0} − {1}), whatever m comes to.", peak,
+                      next),
+          0));
 }
 
 Question OnlineSoftmaxScene::new_maximum_question(int tile) const {
   const auto& next = trace_.steps[tile];
   const std::string peak = score_text(next.tile_max), old = score_text(next.m_old);
-  const std::string text =
-      fmt::format("Tile {} peaks at {}; m is {}. What happens to ℓ and O before the tile is added?",
-                  tile, peak, old);
-  return about({"sums"},
-               ask(text, next.rescale < 1 ? "They shrink" : "They stay",
-                   {"They shrink", "They stay", "They grow"},
-                   fmt::format("m = max({0}, {1}) = {2}, so the factor is exp({0} − {2}) = {3}.",
-                               old, peak, score_text(next.m), number(next.rescale, 3))));
+  return about(
+      {"sums"},
+      ask(fmt::format(
+              "Tile {} peaks at {}; m is {}. What happens to ℓ and O before the tile is added?",
+              tile, peak, old),
+          next.rescale < 1 ? "They shrink" : "They stay", {"They shrink", "They stay", "They grow"},
+          fmt::format("m = max({0}, {1}) = {2}, so the factor is exp({0} − {2}) = {3}.", old, peak,
+                      score_text(next.m), number(next.rescale, 3))));
 }
 
 /// The tallest weight so far is that of the maximum, 1: it goes down to the factor itself.
@@ -171,16 +184,18 @@ Question OnlineSoftmaxScene::heaviest_question(int tile) const {
 }
 
 Question OnlineSoftmaxScene::masked_question(int tile) const {
+  const std::string text = fmt::format(
+      "Every key of tile {} is masked: its scores are −∞. What becomes of ℓ and O?", tile);
+  // Before any other key they are 0: shrunk or begun again they would be, too.
+  const bool first = std::isinf(trace_.steps[tile].m);
   return about(
       {"sums"},
-      ask(fmt::format("Every key of tile {} is masked: its scores are −∞. What becomes of ℓ "
-                      "and O?",
-                      tile),
-          "They stay", {"They start again at 0", "They shrink", "They become NaN"},
-          std::isinf(trace_.steps[tile].m)
-              ? "exp(−∞ − m) = 0, and while m is −∞ itself the kernel takes 0 for every weight, "
-                "since −∞ − (−∞) is no number."
-              : "each weight is exp(−∞ − m) = 0, and m stays, so the factor is 1."));
+      first ? ask(text, "They stay 0",
+                  {"They become NaN", "They become −∞", "ℓ counts the masked keys"},
+                  "exp(−∞ − m) = 0, and while m is −∞ itself the kernel takes 0 for every weight, "
+                  "since −∞ − (−∞) is no number.")
+            : ask(text, "They stay", {"They start again at 0", "They shrink", "They become NaN"},
+                  "each weight is exp(−∞ − m) = 0, and m stays, so the factor is 1."));
 }
 
 Question OnlineSoftmaxScene::skipped_question(int tile) const {
@@ -206,12 +221,10 @@ Question OnlineSoftmaxScene::exact_question() const {
   const std::size_t is = share < 1e-4 ? 0 : share <= 1e-2 ? 1 : 2;
   return about(
       {"bar_output"},
-      ask("One pass, and every sum was rescaled at every new maximum. How far off the exact "
-          "softmax "
-          "will O / ℓ end?",
+      ask("One pass, and no score was read twice. How far off the exact softmax will O / ℓ end?",
           classes[is], classes,
-          fmt::format("rescaling is exact algebra and only rounding is left: it ends at {}, the "
-                      "exact value is {}.",
+          fmt::format("the m that is subtracted cancels in the quotient and only rounding is left: "
+                      "it ends at {}, the exact value is {}.",
                       number(trace_.steps.back().output, 6), number(exact, 6))));
 }
 
@@ -264,8 +277,7 @@ std::vector<Question> OnlineSoftmaxScene::measured_questions(const lab::Report& 
       "Ladder", "a cache answers most of the second and third reads");
   add("saved-reads", "ladder_uncached", {{"rung", "three-pass"}}, {{"rung", "online-one-read"}},
       "Now so many rows are under way that no cache holds them. Three reads and a write against "
-      "one "
-      "read and a write: how many times as fast is online-one-read?",
+      "one read and a write: how many times as fast is online-one-read?",
       "Beyond L2", "every read goes to memory, four transfers of an element against two");
   return all;
 }

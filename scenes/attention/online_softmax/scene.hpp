@@ -58,7 +58,7 @@ class OnlineSoftmaxScene final : public SceneOf<online_softmax::Trace> {
   // Questions and events, in questions.cpp.
   enum class Ask : std::uint8_t {
     nothing,
-    first_weight,
+    weight_ratio,
     new_maximum,
     old_weight,
     fresh_weight,
@@ -70,7 +70,8 @@ class OnlineSoftmaxScene final : public SceneOf<online_softmax::Trace> {
   void plan_questions();
   void find_events();
   int heaviest_key() const;
-  Question first_weight_question(int tile) const;
+  std::optional<float> runner_up(int tile) const;
+  Question weight_ratio_question(int tile) const;
   Question new_maximum_question(int tile) const;
   Question old_weight_question(int tile) const;
   Question fresh_weight_question(int tile) const;

@@ -160,8 +160,7 @@ Box MoeRoutingScene::tokens(Cursor cursor, int followed) const {
 
 Box MoeRoutingScene::details(Cursor cursor, int followed) const {
   return box({"details"}, {sentences("formula", formula(followed, cursor))},
-             text(fmt::format("Token {}{}", followed, all_shown() ? ": drag it" : "")),
-             {.rank = 2, .least_height = 2.4f});
+             text(fmt::format("Token {}", followed)), {.rank = 2, .least_height = 2.4f});
 }
 
 // ---- the experts ---------------------------------------------------------------------------------
@@ -419,8 +418,7 @@ std::string MoeRoutingScene::explain_token(Cursor cursor, int number_of) const {
     if (!done(Step::offset, cursor)) continue;
     text += each.slot[c] < 0 ? ", dropped" : fmt::format(", slot {}", each.slot[c]);
   }
-  return text +
-         (all_shown() ? "\nclick to follow it, drag it to another expert" : "\nclick to follow it");
+  return text + "\nclick to follow it" + (all_shown() ? ", drag it to another expert" : "");
 }
 
 std::string MoeRoutingScene::explain_expert(Cursor cursor, int number_of) const {

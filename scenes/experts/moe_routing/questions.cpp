@@ -107,10 +107,11 @@ std::optional<Question> MoeRoutingScene::gate_question(int number_of) const {
   for (const double other : {probability, 1.0 / trace_.top_k, 1.0, 1.0 / experts(), 0.5, 0.25}) {
     if (std::abs(other - gate) > 0.03) others.push_back(say(other));
   }
-  const std::string keeps = words::counted(trace_.top_k, "best expert");
+  const std::string keeps =
+      trace_.top_k == 1 ? "best expert" : fmt::format("{} best experts", trace_.top_k);
   return about(
       {"gates"},
-      ask(fmt::format("Token {} keeps its {}. How large will the first one's gate be?", number_of,
+      ask(fmt::format("Token {} keeps its {}. What gate weight does the best one get?", number_of,
                       keeps),
           say(gate), others,
           trace_.top_k == 1
@@ -144,8 +145,7 @@ std::optional<Question> MoeRoutingScene::blocks_question() const {
       {"below"},
       ask_count(
           fmt::format(
-              "{} are ready, and {} launched to run them. How many of the blocks will get "
-              "a tile?",
+              "{} are ready, and {} launched to run them. How many of the blocks will get a tile?",
               words::counted(tiles, "tile"),
               trace_.blocks == 1 ? "1 block is" : fmt::format("{} blocks are", trace_.blocks)),
           busy, {tiles, trace_.blocks, experts(), 1, std::max<std::int64_t>(tiles / 2, 1)},
@@ -247,8 +247,7 @@ std::optional<Question> one_hot_question(const lab::Report& bench) {
   Question question = of_kind(
       "one-hot",
       ask("64 experts, packed. All 8192 tokens go to one of them. Is that faster or slower than an "
-          "even "
-          "routing?",
+          "even routing?",
           choices[is], choices,
           fmt::format("one expert is one large product with one matrix of weights to read, where "
                       "64 with 128 tokens each read 64 ({:.0f} against {:.0f} TFLOP/s, {}).",

@@ -205,9 +205,8 @@ std::string CoalescingScene::explain(const View& view, const Key& key) const {
   const std::vector<Sector> sectors = touched_sectors(*one, trace_.element_bytes);
   const bool moving = key.is({"moved"}) && key.i >= 0;
   if (moving && key.i >= kLanes) {
-    return "read before it is written back, since this request leaves bytes of it as they "
-           "were\nnot "
-           "needed where other warps store these in time";
+    return "read before it is written back, since this request leaves bytes of it as they were\n"
+           "not needed where other warps store these in time";
   }
   for (const Sector& sector : sectors) {
     const bool meant =

@@ -160,8 +160,7 @@ std::optional<Question> wide_question(const lab::Report& bench) {
   Question question = of_kind(
       "wide-or-sequential",
       ask("Loads of 16 bytes at stride 2 waste half of what moves; loads of 4 bytes side by side "
-          "waste "
-          "nothing. Which brings more useful bytes a second?",
+          "waste nothing. Which brings more useful bytes a second?",
           choices[is], choices,
           fmt::format(
               "every thread has one load under way, and wide ones keep more bytes in flight while "
@@ -209,8 +208,7 @@ std::optional<Question> offset_question(const lab::Report& bench) {
   Question question = of_kind(
       "misaligned",
       ask("Loads that start one element off an aligned address touch 5 sectors a request in place "
-          "of 4. "
-          "How much bandwidth does that cost?",
+          "of 4. How much bandwidth does that cost?",
           say(loss), others,
           fmt::format("the fifth sector is the next warp's first, and a cache has it ({:.0f} "
                       "against {:.0f} GB/s, {}).",

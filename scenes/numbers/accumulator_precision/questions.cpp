@@ -102,7 +102,7 @@ std::optional<Question> RunningSum::question(int next) const {
   const auto up = [](const Fate& each) { return each.direction == Direction::up; };
   const bool coarse = a.format.mantissa_bits <= 3;
   const Fate now = fate(next);
-  if (next == 0 || (now.lost && !seen(lost)) || (coarse && up(now) && !seen(up))) {
+  if ((now.lost && !seen(lost)) || (coarse && up(now) && !seen(up))) {
     return of_kind("landing", landing_question(next));
   }
   const auto as_wide = [&](const Fate& each) { return each.spacing >= now.spacing; };
@@ -148,6 +148,10 @@ std::optional<double> with_data(const lab::Report& bench, const char* variant, c
   return number_with(bench, "rate_and_error", {{"variant", variant}, {"data", data}}, column);
 }
 
+std::optional<double> rate_of(const lab::Report& bench, const char* variant) {
+  return number_with(bench, "tensor_core_rate", {{"variant", variant}}, "rate");
+}
+
 /// Uniform data make the FP8 path look bad, normal data do not.
 std::optional<Question> normal_question(const lab::Report& bench) {
   const auto fp8 = with_data(bench, "wgmma-fp8", "normal", "error"),
@@ -159,8 +163,7 @@ std::optional<Question> normal_question(const lab::Report& bench) {
   Question question = of_kind(
       "normal-data",
       ask("Products of normally distributed numbers, of both signs: which is less accurate, an "
-          "accumulator in "
-          "FP16 or the tensor core's own in the FP8 path of Hopper?",
+          "accumulator in FP16 or the tensor core's own in the FP8 path of Hopper?",
           choices[is], choices,
           fmt::format("sums of both signs stay small, and what is cut off does not add up as it "
                       "does when all terms are positive ({} % against {} %, {}).",
@@ -172,10 +175,8 @@ std::optional<Question> normal_question(const lab::Report& bench) {
 
 /// What an exact sum costs.
 std::optional<Question> price_question(const lab::Report& bench) {
-  const auto rate = [&](const char* variant) {
-    return number_with(bench, "tensor_core_rate", {{"variant", variant}}, "rate");
-  };
-  const auto straight = rate("wgmma-fp8"), promoted = rate("wgmma-fp8-promoted");
+  const auto straight = rate_of(bench, "wgmma-fp8"),
+             promoted = rate_of(bench, "wgmma-fp8-promoted");
   if (!straight || !promoted || *straight <= 0) return std::nullopt;
   const double cost = 100 * (1 - *promoted / *straight);
   const auto say = [](double percent) { return fmt::format("{:.0f} %", percent); };
@@ -187,11 +188,10 @@ std::optional<Question> price_question(const lab::Report& bench) {
   Question question = of_kind(
       "promotion-price",
       ask("Every 128 products the FP8 sum is promoted: added to an FP32 register, and started "
-          "anew. What "
-          "share of the throughput does that cost?",
+          "anew. What share of the throughput does that cost?",
           say(cost), others,
-          fmt::format("tensor cores wait for some of the additions on CUDA cores ({:.0f} against "
-                      "{:.0f} TFLOP/s, {}).",
+          fmt::format("the FP32 additions on CUDA cores are only partly hidden behind the tensor "
+                      "cores ({:.0f} against {:.0f} TFLOP/s, {}).",
                       *promoted, *straight, measured::where_measured(bench))));
   question.masks = {"Price", "By data"};
   return question;
@@ -199,17 +199,13 @@ std::optional<Question> price_question(const lab::Report& bench) {
 
 /// Half the bits, and how much faster?
 std::optional<Question> rate_question(const lab::Report& bench) {
-  const auto rate = [&](const char* variant) {
-    return number_with(bench, "tensor_core_rate", {{"variant", variant}}, "rate");
-  };
-  const auto narrow = rate("mma-fp16-acc16"), wide = rate("mma-fp16-acc32");
+  const auto narrow = rate_of(bench, "mma-fp16-acc16"), wide = rate_of(bench, "mma-fp16-acc32");
   if (!narrow || !wide || *wide <= 0) return std::nullopt;
   Question question = of_kind(
       "narrow-accumulator",
       ask_ratio(
           "mma.sync on FP16 numbers, with an accumulator in FP16 or in FP32: how many times as "
-          "fast "
-          "is FP16?",
+          "fast is FP16?",
           *narrow / *wide, {2, 1.5, 4},
           fmt::format("the tensor core adds in either at the same pace, and only registers and "
                       "their traffic are saved ({:.0f} against {:.0f} TFLOP/s, {}).",

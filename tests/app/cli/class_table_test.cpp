@@ -27,11 +27,41 @@ TEST_CASE("a class's table has a row for each student and exercise", "[cli]") {
     for (std::size_t i = 0; i < table.columns.size(); ++i) text += table.text(at, i) + "|";
     return text;
   };
-  CHECK(row(0) == "ada|" + pad + "|2|" + std::to_string(most) + "|2.2|");
+  CHECK(row(0) == "ada|" + pad + "|2|" + std::to_string(most) + "|2.2||");
   CHECK(row(1).starts_with("ada|" + rescale + "||"));
-  CHECK(row(2) == "bob|" + pad + "||" + std::to_string(most) + "||");
+  CHECK(row(2) == "bob|" + pad + "||" + std::to_string(most) + "|||");
   CHECK(row(3).starts_with("bob|" + rescale + "|1|"));
-  CHECK(row(5) == "eve|none/such|0||0.0|");
+  CHECK(row(5) == "eve|none/such|0||0.0||");
+}
+
+TEST_CASE("a class's table tells files of one text, save the exercise as it was given", "[cli]") {
+  const std::string pad = "coalescing/pad-the-tile",
+                    rescale = "online-softmax/put-back-the-rescale";
+  const auto of_text = [](const std::string& file, const std::string& exercise, std::string text) {
+    CheckedFile one = handed_in(file, exercise, 1, 1);
+    one.text = std::move(text);
+    return one;
+  };
+  const std::string given = lab::starter(lab::exercise(pad));
+  const lab::Table table = class_table(
+      "class",
+      {of_text("ada/pad.cu", pad, "float a[33];"), of_text("ada/pad_old.cu", pad, "float b[33];"),
+       of_text("bob.cu", pad, "  float a [33];\n"), of_text("cem.cu", pad, "float b[33];"),
+       of_text("dan.cu", rescale, "float a[33];"), of_text("eve.cu", pad, given),
+       of_text("fay.cu", pad, given)},
+      false);
+  const auto same = [&](const std::string& student, const std::string& exercise) {
+    for (std::size_t r = 0; r < table.rows.size(); ++r) {
+      if (table.text(r, 0) == student && table.text(r, 1) == exercise) return table.text(r, 5);
+    }
+    return std::string("no row");
+  };
+  CHECK(same("ada", pad) == "bob, cem");  // by the file that counts and by the other one
+  CHECK(same("bob", pad) == "ada");
+  CHECK(same("cem", pad) == "ada");
+  CHECK(same("dan", rescale).empty());
+  CHECK(same("eve", pad).empty());
+  CHECK(same("fay", pad).empty());
 }
 
 }  // namespace

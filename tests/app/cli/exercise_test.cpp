@@ -523,7 +523,7 @@ TEST_CASE("without bubblewrap a folder is checked on trust alone", "[exercise]")
   CHECK(contains(trusted.json().at(0).at("sentence").get<std::string>(), "names no exercise"));
   const auto table = run_tilestep({"exercise", "check", folder.path().string(), "--trust", "--csv"},
                                   "", {{"PATH", folder.path().string()}});
-  CHECK(table.out.starts_with("student,exercise,points,of,seconds\nada,,0,,0"));
+  CHECK(table.out.starts_with("student,exercise,points,of,seconds,same_text\nada,,0,,0"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -100,9 +101,19 @@ TEST_CASE("the text on coalescing quotes what was recorded", "[figures]") {
   says("memory/coalescing",
        fmt::format("the first delivers {:.0f} GB/s of useful bytes and the second {:.0f} GB/s",
                    pattern("strided", "16"), pattern("sequential", "4")));
+  says("memory/coalescing",
+       fmt::format("worse than any ({:.0f} GB/s on an H200, {:.0f} GB/s at a stride of 64)",
+                   pattern("permuted", "4"), stride("load", "64")));
+  CHECK(pattern("permuted", "4") < stride("load", "64"));
   const auto rung = [&](const char* ladder, const char* name) {
     return in(bench, ladder, "bandwidth", {{"rung", name}});
   };
+  says("memory/coalescing",
+       fmt::format("From the first to the last is a factor of {:.0f}, of which sectors explain 8",
+                   std::floor(rung("copy_ladder", "device") / rung("copy_ladder", "strided"))));
+  says("memory/coalescing",
+       fmt::format("the hardware counted {:.1f} conflicts a request",
+                   in(bench, "transpose_ladder", "conflicts", {{"rung", "shared-tile"}})));
   says("memory/coalescing",
        fmt::format(
            "puts neighbouring lanes 128 bytes apart: {:.0f} GB/s on an H200. Thread i copies "
@@ -144,6 +155,13 @@ TEST_CASE("the text on tiling quotes what was recorded", "[figures]") {
        fmt::format(
            "would reach {:.1f} TFLOP/s there; it reaches {:.1f} TFLOP/s on the H200, or {:.0f} %",
            shared("ceiling"), shared("tflops"), 100 * shared("share")));
+  says("matmul/tiling",
+       fmt::format(
+           "With *Bytes as counted*, at 4096³, `naive` has {:.0f} FLOP for each byte",
+           in(bench, "roofline", "flop_per_byte", {{"label", "naive 4096³, counted bytes"}})));
+  says("matmul/tiling",
+       fmt::format("`naive` at 8192³ has {:.0f} FLOP for each byte of its matrices",
+                   in(bench, "roofline", "flop_per_byte", {{"label", "naive 8192³"}})));
   says("matmul/tiling",
        fmt::format("doubled, from {:.1f} to {:.1f} GB", counted("dram_bytes", "coalesced"),
                    counted("dram_bytes", "shared-tile")));
@@ -190,6 +208,14 @@ TEST_CASE("the text on accumulators quotes what was recorded", "[figures]") {
                    of("gemm_error", "wgmma-fp8"), of("gemm_error", "wgmma-fp8-promoted")));
   CHECK(of("gemm_rate", "wgmma-fp8-promoted") / of("gemm_rate", "wgmma-fp8") ==
         Approx(0.8).margin(0.02));
+  says("numbers/accumulator-precision",
+       fmt::format("more than twice as fast as `mma-bf16`, at {:.0f} TFLOP/s",
+                   of("gemm_rate", "mma-bf16")));
+  const double fp8 = of("gemm_rate", "wgmma-fp8"), bf16 = of("gemm_rate", "mma-bf16");
+  CHECK(fp8 > 2 * bf16);
+  const double by_wgmma = in(recorded_bench("hopper-gemm"), "ladder_measured", "tflops",
+                             {{"rung", "persistent"}, {"size", "4096³"}});
+  CHECK(by_wgmma - bf16 > 0.5 * (fp8 - bf16));  // most of the way
   const auto error = [&](const char* data, const char* variant) {
     return in(bench, "tensor_core_error", variant, {{"data", data}, {"k", "4096"}});
   };
@@ -199,6 +225,40 @@ TEST_CASE("the text on accumulators quotes what was recorded", "[figures]") {
   says("numbers/accumulator-precision",
        fmt::format("the FP8 path is off by {:.2f} %, and the FP16 accumulator by {:.2f} %",
                    error("normal", "wgmma-fp8"), error("normal", "mma-fp16-acc16")));
+}
+
+TEST_CASE("the text on decoding quotes what was recorded", "[figures]") {
+  const lab::Report& bench = recorded_bench("decode");
+  const auto batch = [&](const char* rung, const char* size) {
+    return in(bench, "batches", "bandwidth", {{"rung", rung}, {"batch", size}});
+  };
+  says("attention/decode",
+       fmt::format("equal pieces read the cache of one at {:.0f} GB/s, and a block for each K/V "
+                   "head at {:.0f} GB/s",
+                   batch("equal pieces", "1"), batch("a block each", "1")));
+  CHECK(batch("equal pieces", "16") == Approx(batch("a block each", "16")).epsilon(0.02));
+  const auto ladder = [&](const char* rung) {
+    return in(bench, "ladder_measured", "bandwidth", {{"rung", rung}});
+  };
+  says("attention/decode", fmt::format("even slower, {:.0f} GB/s against {:.0f} GB/s",
+                                       ladder("paged-even-splits"), ladder("paged-one-block")));
+  const auto format = [&](const char* column, const char* type) {
+    return in(bench, "formats", column, {{"kv_dtype", type}, {"page_size", "16"}});
+  };
+  says("attention/decode",
+       fmt::format("a step {:.2f} times as fast in FP8, {:.2f} times in INT8 and {:.2f} times in "
+                   "INT4",
+                   format("speedup", "fp8"), format("speedup", "int8"), format("speedup", "int4")));
+  says(
+      "attention/decode",
+      fmt::format("at {:.0f} GB/s as BF16, as FP8 at {:.0f} GB/s and as INT4 at {:.0f} GB/s. Issue "
+                  "slots in use go from {:.0f} % to {:.0f} % and {:.0f} %",
+                  format("bandwidth", "bf16"), format("bandwidth", "fp8"),
+                  format("bandwidth", "int4"), format("issue_slots", "bf16"),
+                  format("issue_slots", "fp8"), format("issue_slots", "int4")));
+  says("attention/decode", fmt::format("reaches {:.0f} TFLOP/s on an H200 (*MLA*",
+                                       in(bench, "latent", "tflops",
+                                          {{"rung", "a cluster each"}, {"page_size", "256"}})));
 }
 
 TEST_CASE("the text on experts quotes what was recorded", "[figures]") {
@@ -219,6 +279,22 @@ TEST_CASE("the text on experts quotes what was recorded", "[figures]") {
                    "Useful work: {:.1f} TFLOP/s in the first case, {:.1f} TFLOP/s in the second",
                    pipe("padded-to-capacity"), pipe("packed"), skewed("padded-to-capacity"),
                    skewed("packed")));
+  const auto slots = [&](const char* scheme) {
+    return in(bench, "moe_rate", "slots",
+              {{"scheme", scheme}, {"routing", "skewed"}, {"skew", "1.0"}, {"experts", "8"}});
+  };
+  says("experts/moe-routing",
+       fmt::format("runs {:.0f} slots where *packed* runs {:.0f}, nearly three times",
+                   slots("padded-to-capacity"), slots("packed")));
+  CHECK(slots("padded-to-capacity") / slots("packed") == Approx(3).epsilon(0.05));
+  CHECK(skewed("packed") / skewed("padded-to-capacity") < 2.5);
+  const lab::Report& gemm = recorded_bench("hopper-gemm");
+  const auto clock = [&](const char* data) {
+    return in(gemm, "data", "clock_mhz", {{"data", data}});
+  };
+  says("experts/moe-routing",
+       fmt::format("measured {:.0f} MHz on zeros, {:.0f} MHz on random numbers", clock("zeros"),
+                   clock("random")));
   says("experts/moe-routing",
        fmt::format("With *padded-to-capacity* it is: {:.1f} TFLOP/s on an H200",
                    rate("padded-to-capacity", "one-hot", "64")));

@@ -170,6 +170,37 @@ TEST_CASE("what the stop before moved stays outlined", "[ui_shell]") {
   CHECK(stage.has("moved_1_0"));
 }
 
+TEST_CASE("the text stands at its stop after it was set anew", "[ui_shell]") {
+  ShellOptions options;
+  options.lesson = "online-softmax";
+  options.reader = true;
+  Stage stage(options);
+  stage.lab.answer();
+  stage.frame();
+  constexpr int kStops = 9;
+  for (int i = 0; i < kStops; ++i) {
+    stage.shell.key(Key::bracket_right, false);
+    stage.frame();
+    if (stage.has("skip_asking")) stage.click("skip_asking");
+    stage.lab.answer();
+    stage.frame();
+  }
+  const auto in_sight = [&] {
+    const float top = stage.part(fmt::format("stop_{}", kStops))["rect"][1].get<float>();
+    const auto text = stage.part("lesson_text")["rect"].get<std::vector<float>>();
+    CAPTURE(top, text);
+    return top >= text[1] - 1 && top < text[1] + text[3] / 2;
+  };
+  CHECK(in_sight());
+  for (const Key key : {Key::p, Key::p, Key::l, Key::l}) stage.shell.key(key, false), stage.frame();
+  CHECK(in_sight());
+  stage.frame({1024, 640});
+  stage.frame({1024, 640});
+  CHECK(in_sight());
+  stage.frame();
+  CHECK(in_sight());
+}
+
 namespace {
 
 /// The text of online-softmax at a stop that asks with choices.

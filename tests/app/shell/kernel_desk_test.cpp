@@ -124,6 +124,26 @@ TEST_CASE("an edited kernel runs with its text, until the original is asked for"
   CHECK(desk.label("editor_line_1") == "// mine");
 }
 
+TEST_CASE("while a kernel compiles its seconds are counted, and it can be cancelled",
+          "[ui_shell]") {
+  Desk desk;
+  desk.edit("// mine\n");
+  desk.run();
+  CHECK(contains(desk.label("kernel_status"), "Compiling and running … 0 s"));
+  desk.stage.lab.updates.push_back(
+      {desk.stage.lab.requests.size(), LabProgress{0, "compiling your kernel"}});
+  desk.stage.frame();
+  CHECK(contains(desk.label("kernel_status"), "Running: compiling your kernel … 0 s"));
+  desk.stage.click("cancel_run");
+  desk.stage.frame();
+  CHECK(desk.stage.lab.cancelled == std::vector<Ticket>{desk.stage.lab.requests.size()});
+  CHECK_FALSE(desk.stage.has("cancel_run"));
+  CHECK_FALSE(desk.stage.has("failure"));
+  desk.run();  // again
+  CHECK(desk.stage.lab.requests.size() == 3);
+  CHECK(desk.stage.has("cancel_run"));
+}
+
 TEST_CASE("a call opens the body of its function, and the next step goes back to its own line",
           "[ui_shell]") {
   const auto line_of = [](std::string_view part) {

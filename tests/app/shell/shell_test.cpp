@@ -111,6 +111,13 @@ TEST_CASE("tabs, theme, presenter mode and the key list answer their keys", "[ui
   stage.shell.key(Key::question, false);
   stage.frame();
   CHECK(stage.has("key_list"));
+  int lines = 0;
+  for (const auto& part : stage.map()["parts"]) {
+    if (!part["id"].get<std::string>().starts_with("key_line_")) continue;
+    ++lines;
+    CHECK(part["label"].get<std::string>().find("…") == std::string::npos);
+  }
+  CHECK(lines > 20);
   stage.shell.key(Key::escape, false);
   stage.frame();
   CHECK_FALSE(stage.has("key_list"));

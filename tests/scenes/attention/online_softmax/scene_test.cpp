@@ -264,3 +264,29 @@ TEST_CASE("a trace of another form is refused in words", "[online_softmax_scene]
   report.trace = nlohmann::json{{"keys", 3}};
   CHECK_THROWS_AS(shown->load(report), Error);
 }
+
+TEST_CASE("of weights the difference of scores is asked for", "[online_softmax_scene]") {
+  Shown shown;
+  const auto asked = shown->question({{0, 3}});
+  REQUIRE(asked);
+  CHECK(asked->id == "weight-ratio");
+  CHECK(tests::contains(asked->text, "has scores 3.0 and 2.0"));
+  CHECK(scenes::answer_text(*asked) == "2.72");
+  const std::set<std::string> choices(asked->choices.begin(), asked->choices.end());
+  CHECK(choices.contains("1.5"));  // the scores' own ratio
+  // Where all scores of the tile are one there is no second to compare with.
+  CHECK_FALSE(Shown(lab::Settings{{"preset", std::string("equal")}})->question({{0, 3}}));
+}
+
+TEST_CASE("a masked tile before any other has one right answer too", "[online_softmax_scene]") {
+  for (const char* preset : {"masked", "all-masked"}) {
+    const auto asked = Shown(lab::Settings{{"preset", std::string(preset)}})->question({{0, 3}});
+    REQUIRE(asked);
+    CHECK(asked->id == "masked-tile");
+    CHECK(scenes::answer_text(*asked) == "They stay 0");
+    for (const std::string& choice : asked->choices) {
+      CHECK(choice != "They shrink");  // 0 shrunk is 0
+      CHECK(choice != "They start again at 0");
+    }
+  }
+}
