@@ -217,7 +217,7 @@ struct Bars {
 };
 /// What happened on which lane from when to when; never behind `now`.
 struct Spans {
-  Items items;
+  Items items;  ///< a glyph: so many lanes that a bar fills, from its own on; 0: a thin bar
   std::vector<int> lane = {};
   std::vector<double> begin = {}, end = {};
   double now = 0;
@@ -292,7 +292,7 @@ struct Anchor {
 /// Lines from anchors to anchors, which they follow wherever these move. Where the items have names each also
 /// marks the part at its end with its own; those from nowhere do that alone.
 struct Links {
-  Items items;
+  Items items;  ///< a glyph: an arrow, something moves there
   std::vector<Anchor> from = {}, to = {};
 };
 /// A frame round things, also of several boxes: a tile, what the user follows.

@@ -455,7 +455,6 @@ void Placer::put(const Spans& m) {
   for (int k = 0; k < items.count; ++k) {
     if (!lanes.shows(m.lane[k])) continue;
     const float from = time.at(m.begin[k]), to = time.at(std::min(m.end[k], m.now));
-    // A glyph: so many lanes that the bar fills.
     const int last = m.lane[k] + std::max<int>(items.glyph[k], 1) - 1;
     const float room = lanes.begin(last) + lanes.slot - lanes.begin(m.lane[k]);
     const float tall = items.glyph[k] > 0 ? room : std::min(room, px(22));

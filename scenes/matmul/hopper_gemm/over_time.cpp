@@ -174,13 +174,11 @@ void HopperGemmScene::find_timed() {
   const auto one = number_with(*bench_, "instruction_roofs", {{"tile", "64x256"}}, "tensor_cycles");
   products_ = 8 * one.value_or(0);
   for (const int stages : std::set{1, std::min(2, trace_.stages), trace_.stages}) {
-    const std::string number = std::to_string(stages);
     const auto in = [&](const char* column) {
-      return number_with(*bench_, "stages_measured", {{"stages", number}}, column);
+      return number_with(*bench_, "stages_measured", {{"stages", std::to_string(stages)}}, column);
     };
     if (!one || !in("cycles") || !in("tflops")) return timed_.clear();
-    // Each begins at an even lane: where names have no room, those at odd ones go.
-    const int lane = timed_.empty() ? 0 : (timed_.back().lane + timed_.back().stages + 4) / 2 * 2;
+    const int lane = timed_.empty() ? 0 : timed_.back().lane + timed_.back().stages + 3;
     timed_.push_back({stages, lane, *in("cycles"), *in("tflops")});
   }
 }
@@ -188,13 +186,15 @@ void HopperGemmScene::find_timed() {
 /// The lanes of the rings one below the other: stages, and the tensor cores, twice as thick.
 Axis HopperGemmScene::timed_lanes() const {
   const TimedRing& last = timed_.back();
-  Axis lanes{.name = "lane", .kind = Axis::band, .count = last.lane + last.stages + 2};
+  Axis lanes{
+      .name = "lane", .kind = Axis::band, .count = last.lane + last.stages + 2, .least_slot = 3};
   lanes.names.resize(static_cast<std::size_t>(lanes.count));
   for (const TimedRing& ring : timed_) {
-    lanes.names[ring.lane] = counted(ring.stages, "stage");
+    // Where there is little room only names at multiples of two or four are said.
+    lanes.names[std::min((ring.lane + 3) / 4 * 4, ring.lane + ring.stages - 1)] =
+        counted(ring.stages, "stage");
     lanes.names[(ring.lane + ring.stages + 1) / 2 * 2] = "tensor cores";
   }
-  lanes.least_slot = 3;
   return lanes;
 }
 
@@ -223,23 +223,21 @@ Box HopperGemmScene::in_cycles(const HopperMoment& now) const {
       if (before >= 0 && !multiplied(frees)) break;
       const double asked = before < 0 ? 0 : begins(frees) + (ring.stages == 1 ? products_ : 0);
       const int key = ring.stages * kTimed + k;
-      const std::string name = std::to_string(k);
       copies.add(key, ring.lane + k % ring.stages, asked, begins(k),
                  lit(now, k, {What::expects, What::copies, What::lands, What::flips}, 0,
                      multiplied(k) ? State::done : State::to_come),
-                 k, false, name);
+                 k, false, std::to_string(k));
       if (!multiplied(k)) continue;
       idle.add(key, cores, until, begins(k), State::wasted, k, false);
       until = begins(k) + products_;
       products.add(key, cores, begins(k), until,
                    lit(now, k, {What::issues, What::commits, What::waited}, lane, State::plain), k,
-                   false, name);
+                   false, std::to_string(k));
     }
     if (until <= 0) continue;
-    const double middle = cores + 1;
     marks.emplace_back(Curve{.key = {"a_k_tile", ring.stages},
                              .x = {until, until},
-                             .y = {middle, middle},
+                             .y = {cores + 1.0, cores + 1.0},
                              .ax = "cycles",
                              .ay = "lane",
                              .end = text(fmt::format("{:.0f}", ring.cycles))});
@@ -258,10 +256,10 @@ Box HopperGemmScene::in_cycles(const HopperMoment& now) const {
                {.weight = 3, .least_width = 5, .least_height = 5, .left = 6.2f, .right = 3.2f}),
            box({"rates"}, {filling(rates.done(), 2)}, text("measured"),
                {.rank = 1, .least_width = 5, .least_height = 5})},
-          {.weight = 1.6f});
-  const std::string where = measured::where_measured(*bench_);
-  made.label = text(fmt::format("derived, {}; right: cycles a k-tile", where), "derived, " + where,
-                    "derived");
+          {.weight = 4});
+  made.label =
+      text(fmt::format("derived, {}; right: cycles a k-tile", measured::where_measured(*bench_)),
+           "cycles by stages, derived", "derived");
   return made;
 }
 

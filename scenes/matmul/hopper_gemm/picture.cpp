@@ -224,8 +224,9 @@ Box HopperGemmScene::ring(const HopperMoment& now, const View& view) const {
     Cells cells{std::move(of)};
     cells.parts = parts;
     cells.x = "stage";
-    return box(key, {cells}, text(label),
-               {.rank = rank, .weight = 0.6f, .least_height = 1.05f, .left = kLeft});
+    return box(
+        key, {cells}, text(label),
+        {.rank = rank, .weight = 0.6f, .least_width = 12, .least_height = 1.05f, .left = kLeft});
   };
   Box holds = row({"holds"}, "holds", stage_parts(now), 0, 2);
   if (has_tma()) holds.marks.emplace_back(on_their_way(now));
@@ -299,8 +300,7 @@ std::string HopperGemmScene::explain(const View& view, const Key& key) const {
     return explain_stage(now, key.i);
   }
   for (const TimedRing& ring : timed_) {
-    const bool of_ring = key.i / kTimed == ring.stages;
-    if (!of_ring || !key.is({"timed_copy", "timed_product", "timed_idle"})) continue;
+    if (key.i / kTimed != ring.stages || !key.name.text().starts_with("timed_")) continue;
     return fmt::format("k-tile {} with {}: {:.0f} cycles measured, {:.0f} of them products\n{}",
                        key.i % kTimed, counted(ring.stages, "stage"), ring.cycles, products_,
                        bench_->table("stages_measured")->title);

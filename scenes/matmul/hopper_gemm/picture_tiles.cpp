@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "kernels/matmul/hopper_gemm/kernels.hpp"
 #include "scenes/matmul/hopper_gemm/scene.hpp"
@@ -65,7 +64,7 @@ Box HopperGemmScene::matrices(const HopperMoment& now, int followed) const {
     return of;
   };
   std::vector<Text> said;
-  for (const std::string& line : box_lines(now.last == nullptr ? -1 : followed)) {
+  for (const std::string& line : box_lines(followed)) {
     said.push_back(text(line));
   }
   Box corner = box({"box_of"}, {lines("box_line", std::move(said))});
@@ -166,11 +165,6 @@ Box HopperGemmScene::tiles_of_c(const HopperMoment& now) const {
 
 /// The boxes of a k-tile in words: what is asked for of A and of B.
 std::vector<std::string> HopperGemmScene::box_lines(int k_tile) const {
-  const int element = hopper_gemm::element_bytes(trace_.dtype);
-  if (k_tile < 0) {
-    return {fmt::format("tiles of C: {} × {}", trace_.rows, trace_.columns),
-            fmt::format("{} k-tiles of {} × {} B", k_tiles(), trace_.depth, element)};
-  }
   const int per_tile = std::max(k_tiles(), 1);
   const hopper_gemm::BlockTile& at = tile(k_tile / per_tile);
   const int k = k_tile % per_tile * trace_.depth;
@@ -252,9 +246,16 @@ Box HopperGemmScene::rows_in_banks(int chunk, bool plain) const {
   const std::string how = plain          ? std::string("plain rows")
                           : swizzle == 0 ? std::string("boxes of 16 B")
                                          : fmt::format("swizzle of {} B", swizzle);
-  return box(plain ? Key{"plain"} : Key{"swizzled"}, {grid},
-             text(fmt::format("{}: {}", how, turns), plain ? "plain: " + turns : turns),
-             {.least_width = 5, .least_height = 6.4f});
+  Box made = column(
+      plain ? Key{"plain"} : Key{"swizzled"},
+      {box({plain ? Name("plain_turns") : Name("swizzled_turns")},
+           {lines(plain ? Name("plain_turn") : Name("swizzled_turn"), {text(turns)}, Lines::large)},
+           {}, {.weight = 0, .least_height = 1.5f}),
+       box({plain ? Name("plain_rows") : Name("swizzled_rows")}, {grid}, {},
+           {.least_width = 5, .least_height = 5.4f})},
+      {.close = true});
+  made.label = text(how);
+  return made;
 }
 
 /// The same rows before and after, beside each other.
@@ -263,7 +264,7 @@ Box HopperGemmScene::swizzle(const View& view) const {
   const int chunk = chunks_with(trace_.swizzle)[static_cast<std::size_t>(place)].chunk;
   Box made =
       row({"swizzle"}, {rows_in_banks(chunk, true), rows_in_banks(chunk, false)}, {.rank = 6});
-  made.label = text("A in a stage: " + layout_of(true).text(), "A in a stage", "swizzle");
+  made.label = text("A in a stage: " + layout_of(true).text(), "swizzle");
   return made;
 }
 
@@ -325,16 +326,14 @@ std::string HopperGemmScene::explain_tiles(const HopperMoment& now, const Key& k
   return {};
 }
 
-/// From the coordinate over the layout to byte and banks, of both operands where they differ.
+/// From the coordinate over the layout to byte and banks.
 std::string HopperGemmScene::explain_chunk(int place) const {
   if (place < 0 || place >= kRows * kChunks) return {};
   const Chunk at = chunks_with(trace_.swizzle)[static_cast<std::size_t>(place)];
   const TileLayout layout = layout_of(true);
-  const int each = 16 / layout.element_bytes, k = at.chunk * each;
-  const int plain = layout.plain_byte(at.row, k), byte = layout.byte(at.row, k);
-  return fmt::format("{}\nrow {}, k {} of A in a stage\nbyte {}{}\nbanks {}", layout.text(), at.row,
-                     range(k, each), plain,
-                     trace_.swizzle == 0 ? "" : fmt::format(", swizzled {}", byte),
+  const int each = 16 / layout.element_bytes, k = at.chunk * each, byte = layout.byte(at.row, k);
+  return fmt::format("{}\nrow {}, k {} of A in a stage\nbyte {}, plain {}\nbanks {}", layout.text(),
+                     at.row, range(k, each), byte, layout.plain_byte(at.row, k),
                      range(TileLayout::group(byte) * 4, 4));
 }
 
