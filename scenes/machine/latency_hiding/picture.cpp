@@ -158,7 +158,8 @@ Box LatencyHidingScene::warp_loads(const View& view) const {
     loads.add(each, each.number, lane, *bar, current, tone_of(each.number), false,
               std::move(inside), tone_number(each.number));
     const bool whole = each.issue >= zero;
-    if (tells && copies())
+    // Of a branch a lane has a load of each arm: no room for words between them.
+    if (tells && copies() && trace_.broken != Break::divergent_branch)
       ends.push_back(end_of({"arrival", each.number}, *bar, "probe_lane", lane, whole));
   }
   const std::string what = is(Kernel::fma)         ? "64 steps of each chain"

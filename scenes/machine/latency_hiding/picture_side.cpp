@@ -371,7 +371,7 @@ Results LatencyHidingScene::counts() const {
   all.names = {"active", "eligible", "long scoreboard"};
   if (!trace_.machine.counted.empty()) all.values = {active, eligible, waits * issues};
   // As many warps as a scheduler has by the knobs; what was counted is not known before the end.
-  all.high = rounded(0, 1.4 * std::max(trace_.warps_per_sm / 4.0, 1.0)).second;
+  all.high = rounded(0, 2.4 * std::max(trace_.warps_per_sm / 4.0, 1.0)).second;
   return all;
 }
 
