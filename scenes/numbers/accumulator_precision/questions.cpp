@@ -107,7 +107,7 @@ std::optional<Question> RunningSum::question(int next) const {
   }
   const auto as_wide = [&](const Fate& each) { return each.spacing >= now.spacing; };
   const bool large = now.spacing >= 0.01 || std::abs(v.unrounded) >= 16;
-  const bool doubled = large && now.spacing > fate(next - 1).spacing;
+  const bool doubled = next > 0 && large && now.spacing > fate(next - 1).spacing;
   if (doubled && !seen(as_wide)) return of_kind("spacing", spacing_question(next));
   return std::nullopt;
 }
