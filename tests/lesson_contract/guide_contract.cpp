@@ -267,8 +267,6 @@ void check_words(std::string_view text, const lab::Lesson& lesson) {
 
 // ---- stops ---------------------------------------------------------------------------------------
 
-/// In the shot of a stop, in windows of the sizes that people have, all that it lights is drawn, and the boxes that are
-/// left take half of the picture.
 /// The window's type at a text size.
 class Scaled final : public picture::Metrics {
  public:
@@ -284,6 +282,8 @@ class Scaled final : public picture::Metrics {
   float scale_;
 };
 
+/// In the shot of a stop, in windows of the sizes that people have, all that it lights is drawn, and the boxes that are
+/// left take half of the picture.
 void check_shot(const GuideStop& stop, const scenes::Scene& scene, const scenes::View& view) {
   const picture::Picture whole = scene.picture(scene.extent(), view);
   // The stage beside the text at 1440x900, above it in presenter mode at 1280x720, at 1024x640, and at 150 %.

@@ -295,6 +295,12 @@ TEST_CASE("the text on experts quotes what was recorded", "[figures]") {
   says("experts/moe-routing",
        fmt::format("measured {:.0f} MHz on zeros, {:.0f} MHz on random numbers", clock("zeros"),
                    clock("random")));
+  const auto on = [&](const char* data) { return in(gemm, "data", "tflops", {{"data", data}}); };
+  says("matmul/hopper-gemm",
+       fmt::format(
+           "on zeros an H200 runs `persistent` at {:.0f} MHz and {:.0f} TFLOP/s, on random numbers "
+           "at {:.0f} MHz and {:.0f}",
+           clock("zeros"), on("zeros"), clock("random"), on("random")));
   says("experts/moe-routing",
        fmt::format("With *padded-to-capacity* it is: {:.1f} TFLOP/s on an H200",
                    rate("padded-to-capacity", "one-hot", "64")));
