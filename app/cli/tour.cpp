@@ -169,7 +169,8 @@ PathView Tour::view_of(const TourStop& stop, const scenes::GuideStop& where, std
       capsule.phase = scenes::cursor_at(where, scene->steps()).phase;
     }
     const scenes::View seen{cursor_of(capsule, scene->steps())};
-    view.question = scene->question(seen);
+    view.question = scene->question(
+        where.ask.empty() ? seen : scenes::View{scenes::asked_at(where, scene->steps())});
     view.source = scene->source(seen);
     view.alt = alt_of(*scene, seen);
     draw_chart(view, *scene, number);
@@ -213,10 +214,16 @@ void Tour::walk(TourStop& stop) {
   drawn_.clear();
   reports_.emplace(lab::to_json(stop.report.params).dump(), stop.report);
   std::size_t number = 0;
-  std::set<std::string> asked;  // each question once on a path
   for (const scenes::GuideStop& where : guide.stops) {
-    PathView& view = stop.path.emplace_back(view_of(stop, where, ++number));
-    if (view.question && !asked.insert(view.question->text).second) view.question.reset();
+    stop.path.push_back(view_of(stop, where, ++number));
+  }
+  // Each question once on a path: where the path asks it, if it does.
+  std::set<std::string> asked;
+  for (const bool by_path : {true, false}) {
+    for (PathView& view : stop.path) {
+      if (!view.question || view.stop.ask.empty() == by_path) continue;
+      if (!asked.insert(view.question->text).second) view.question.reset();
+    }
   }
   stop.intro = guide.intro;
   if (stop.intro.starts_with("# ")) stop.intro.erase(0, stop.intro.find('\n'));  // the page has it

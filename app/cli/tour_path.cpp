@@ -31,10 +31,9 @@ HtmlLink links_at(const PathView& view) {
   };
 }
 
-std::string question_html(const scenes::Question& question) {
+std::string question_html(const scenes::Question& question, std::string_view step) {
   std::string html = fmt::format(
-      "<details class=\"question\"><summary>A question before the next "
-      "step</summary>\n<p>{}</p>\n",
+      "<details class=\"question\"><summary>A question before {} step</summary>\n<p>{}</p>\n", step,
       html_escaped(question.text));
   for (std::size_t i = 0; i < question.choices.size(); ++i) {
     html += fmt::format("<p class=\"choice\"><b>{}</b> {}</p>\n", static_cast<char>('A' + i),
@@ -119,7 +118,8 @@ std::string stop_html(const PathView& view, std::size_t index, std::size_t count
         "<p class=\"note\">The numbers stand below, under <a href=\"#throughput\">Throughput"
         "</a>.</p>\n";
   }
-  if (view.question) text += question_html(*view.question);
+  if (view.question && view.stop.ask.empty()) text += question_html(*view.question, "the next");
+  if (view.question && !view.stop.ask.empty()) text = question_html(*view.question, "this") + text;
   if (view.stop.tab != "measured") text += source_html(view.source);
   text += fmt::format("<p class=\"note\"><code>{}</code></p>\n", html_escaped(view.link));
   std::string next;
