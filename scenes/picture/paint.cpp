@@ -53,8 +53,8 @@ class Painter {
         differences_(emphasis.differences),
         seen_(seen),
         canvas_(canvas) {
-    if (emphasis.beside != nullptr && (lit_ != nullptr || !emphasis.beside->empty())) {
-      fade(*emphasis.beside);
+    if (emphasis.lit_boxes != nullptr && (lit_ != nullptr || !emphasis.lit_boxes->empty())) {
+      fade(*emphasis.lit_boxes);
     }
   }
 

@@ -50,7 +50,7 @@ struct Emphasis {
   const Differences* differences = nullptr;  ///< gets a line below it
   /// Where boxes that are lit stand; null: what is not lit stays as it is. Else it fades, but for what lies in one of
   /// these or in something lit.
-  const std::vector<Area>* beside = nullptr;
+  const std::vector<Area>* lit_boxes = nullptr;
 };
 /// Draws what is in `seen`.
 void paint(const Placed& placed, const Palette& palette, const Metrics& metrics,

@@ -508,10 +508,10 @@ TEST_CASE("where a stop lights something the rest fades, and what is lit keeps i
   const Whole all = {{"left_0", true}, {"left_1", true}, {"right_0", true}, {"right_1", true}};
   CHECK(alphas({}) == all);
   CHECK(alphas({.lit = &one}) == all);  // pointed at: the rest stays
-  CHECK(alphas({.lit = &none, .beside = &nothing}) == all);
-  CHECK(alphas({.lit = &one, .beside = &nothing}) ==
+  CHECK(alphas({.lit = &none, .lit_boxes = &nothing}) == all);
+  CHECK(alphas({.lit = &one, .lit_boxes = &nothing}) ==
         Whole{{"left_0", false}, {"left_1", true}, {"right_0", false}, {"right_1", false}});
-  CHECK(alphas({.lit = &none, .beside = &box_of_right}) ==
+  CHECK(alphas({.lit = &none, .lit_boxes = &box_of_right}) ==
         Whole{{"left_0", false}, {"left_1", false}, {"right_0", true}, {"right_1", true}});
 }
 

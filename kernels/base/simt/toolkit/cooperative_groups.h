@@ -46,7 +46,7 @@ class grid_group {
   static unsigned long long size() { return num_threads(); }
   static dim3 group_dim() { return gridDim; }
   static dim3 dim_blocks() { return gridDim; }
-  /// A kernel of an edit is not launched as a cooperative one: blocks run one after the other.
+  /// Not here: the lessons' launches, which an edited kernel runs in, are not cooperative.
   template <bool kThere = false>
   static void sync() {
     static_assert(kThere,
