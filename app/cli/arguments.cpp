@@ -16,8 +16,8 @@
 #include "app/shell/steps.hpp"
 #include "kernels/base/workbench/sources.hpp"
 #include "kernels/catalog.hpp"
-#include "scenes/scene.hpp"
 #include "scenes/shared/glossary_words.hpp"
+#include "scenes/shared/scene.hpp"
 
 namespace tilestep::app {
 namespace {

@@ -7,7 +7,7 @@
 #include "app/cli/bench_parts.hpp"
 #include "app/shell/steps.hpp"
 #include "app/window/window.hpp"
-#include "scenes/scene.hpp"
+#include "scenes/shared/scene.hpp"
 
 namespace tilestep::app {
 namespace {

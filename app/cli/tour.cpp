@@ -18,7 +18,7 @@
 #include "app/window/window.hpp"
 #include "app/worker/ask.hpp"
 #include "kernels/catalog.hpp"
-#include "scenes/scene.hpp"
+#include "scenes/shared/scene.hpp"
 
 namespace tilestep::app {
 namespace {

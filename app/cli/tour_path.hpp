@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "scenes/scene.hpp"
 #include "scenes/shared/guide.hpp"
+#include "scenes/shared/scene.hpp"
 
 /// A lesson's guided path as HTML: stop by stop, a picture with the text beside it.
 namespace tilestep::app {

@@ -113,25 +113,42 @@ lab::Report report_of(const lab::Place& at, std::string_view where) {
   }
 }
 
-/// Throws Error for what is not the source that `report` is of.
-lab::KernelEdit kernel_from(const lab::Place& at, const lab::Report& report) {
+/// Today's path of a source of `lesson`, whose files may have moved to another folder of it since. Throws Error for
+/// what is none.
+std::string source_at(const std::string& path, std::string_view lesson) {
+  namespace fs = std::filesystem;
+  const std::vector<std::string> sources = workbench::editable_sources(lesson);
+  const auto folder = [](const fs::path& source) {  // kernels/chapter/lesson
+    fs::path first;
+    int depth = 0;
+    for (const fs::path& part : source) {
+      if (depth++ < 3) first /= part;
+    }
+    return first;
+  };
+  const auto found = std::find_if(sources.begin(), sources.end(), [&](const fs::path& source) {
+    return source.filename() == fs::path(path).filename() && folder(source) == folder(path);
+  });
+  if (found != sources.end()) return *found;
+  throw Error(fmt::format("its path '{}' is none of the sources of '{}'; allowed: {}",
+                          lab::shown_value(path), lesson, fmt::join(sources, ", ")));
+}
+
+/// Throws Error for what is not the source that `report` is of. Both get its path of today.
+lab::KernelEdit kernel_from(const lab::Place& at, lab::Report& report) {
   lab::KernelEdit kernel;
-  kernel.path = at.at("path").text();
-  const std::vector<std::string> sources = workbench::editable_sources(report.lesson);
-  if (std::find(sources.begin(), sources.end(), kernel.path) == sources.end()) {
-    throw Error(fmt::format("its path '{}' is none of the sources of '{}'; allowed: {}",
-                            lab::shown_value(kernel.path), report.lesson,
-                            fmt::join(sources, ", ")));
-  }
+  const std::string path = at.at("path").text();
+  kernel.path = source_at(path, report.lesson);
   kernel.text = at.at("text").text();
   if (const std::string why = lab::why_no_source(kernel.text); !why.empty()) {
     throw Error("it " + why);
   }
   const std::string hash = at.at("hash").text();
   if (hash != lab::hash_of(kernel.text)) throw Error("its hash is not that of its text");
-  if (!report.kernel || report.kernel->path != kernel.path || report.kernel->hash != hash) {
+  if (!report.kernel || report.kernel->path != path || report.kernel->hash != hash) {
     throw Error("the report beside it is not of this kernel");
   }
+  report.kernel->path = kernel.path;
   return kernel;
 }
 

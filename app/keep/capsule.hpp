@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/base/lab/report.hpp"
-#include "scenes/scene.hpp"
+#include "scenes/shared/scene.hpp"
 
 namespace tilestep::app {
 

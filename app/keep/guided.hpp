@@ -3,8 +3,8 @@
 #include <memory>
 #include <string_view>
 
-#include "scenes/scene.hpp"
 #include "scenes/shared/guide.hpp"
+#include "scenes/shared/scene.hpp"
 
 namespace tilestep::app {
 

@@ -4,7 +4,7 @@
 
 #include "app/shell/shell.hpp"
 #include "kernels/base/lab/knob.hpp"
-#include "scenes/scene.hpp"
+#include "scenes/shared/scene.hpp"
 
 namespace tilestep::app {
 

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "scenes/scene.hpp"
+#include "scenes/shared/scene.hpp"
 
 namespace tilestep::app {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "scenes/scene.hpp"
+#include "scenes/shared/scene.hpp"
 
 /// Prediction: what is asked before something is shown, and what was said to it.
 namespace tilestep::app {

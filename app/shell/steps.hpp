@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "scenes/scene.hpp"
+#include "scenes/shared/scene.hpp"
 
 /// Moves of the cursor along a trace. All of them stay inside the axis.
 namespace tilestep::app {

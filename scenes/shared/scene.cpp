@@ -1,4 +1,4 @@
-#include "scenes/scene.hpp"
+#include "scenes/shared/scene.hpp"
 
 #include <fmt/format.h>
 

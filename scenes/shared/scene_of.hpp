@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "kernels/lessons.hpp"
-#include "scenes/scene.hpp"
+#include "scenes/shared/scene.hpp"
 
 namespace tilestep {
 

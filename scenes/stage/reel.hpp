@@ -8,7 +8,7 @@
 
 #include "scenes/picture/mix.hpp"
 #include "scenes/picture/shot.hpp"
-#include "scenes/scene.hpp"
+#include "scenes/shared/scene.hpp"
 #include "scenes/ui/picture_view.hpp"
 
 namespace tilestep::scenes {

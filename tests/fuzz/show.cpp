@@ -6,7 +6,7 @@
 #include <functional>
 #include <memory>
 
-#include "scenes/scene.hpp"
+#include "scenes/shared/scene.hpp"
 #include "scenes/stage/scene_player.hpp"
 #include "scenes/ui/context.hpp"
 #include "tests/fuzz/fuzz.hpp"

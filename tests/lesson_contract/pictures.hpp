@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "kernels/base/lab/lesson.hpp"
-#include "scenes/scene.hpp"
+#include "scenes/shared/scene.hpp"
 
 namespace tilestep::contract {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "scenes/scene.hpp"
+#include "scenes/shared/scene.hpp"
 
 namespace tilestep::contract {
 

@@ -7,9 +7,9 @@
 #include "kernels/base/lab/ladder.hpp"
 #include "kernels/base/lab/replay.hpp"
 #include "kernels/base/simt/counters.hpp"
-#include "kernels/experts/moe_routing/bench.hpp"
+#include "kernels/experts/moe_routing/bench/bench.hpp"
 #include "kernels/experts/moe_routing/kernels.hpp"
-#include "kernels/experts/moe_routing/report.hpp"
+#include "kernels/experts/moe_routing/run/report.hpp"
 
 namespace tilestep::moe_routing {
 namespace {

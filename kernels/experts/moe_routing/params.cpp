@@ -7,7 +7,7 @@
 #include "kernels/base/lab/pairs.hpp"
 #include "kernels/base/lab/source.hpp"
 #include "kernels/experts/moe_routing/lesson.hpp"
-#include "kernels/experts/moe_routing/report.hpp"
+#include "kernels/experts/moe_routing/run/report.hpp"
 
 namespace tilestep::moe_routing {
 namespace {

@@ -8,7 +8,7 @@
 #include "kernels/base/lab/random.hpp"
 #include "kernels/base/numeric/float_format.hpp"
 #include "kernels/base/numeric/index.hpp"
-#include "kernels/experts/moe_routing/report.hpp"
+#include "kernels/experts/moe_routing/run/report.hpp"
 
 namespace tilestep::moe_routing {
 namespace {

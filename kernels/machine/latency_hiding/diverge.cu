@@ -2,7 +2,7 @@
 // want different ones, the arms run one after the other, each with the other lanes idle.
 
 #include "kernels/machine/latency_hiding/kernels.hpp"
-#include "kernels/machine/latency_hiding/probe.hpp"
+#include "kernels/machine/latency_hiding/probes/probe.hpp"
 
 namespace tilestep::latency_hiding::SIMT_BACKEND {
 

@@ -4,15 +4,15 @@
 #include <iterator>
 #include <utility>
 
-#include "kernels/machine/latency_hiding/bulk_start.hpp"
+#include "kernels/machine/latency_hiding/bulk/launch_bulk.hpp"
 #include "kernels/machine/latency_hiding/chase.cu"
 #include "kernels/machine/latency_hiding/copy.cu"
 #include "kernels/machine/latency_hiding/diverge.cu"
 #include "kernels/machine/latency_hiding/fma.cu"
 #include "kernels/machine/latency_hiding/kernels.hpp"
-#include "kernels/machine/latency_hiding/probe.hpp"
-#include "kernels/machine/latency_hiding/spill.cu"
-#include "kernels/machine/latency_hiding/tail.cu"
+#include "kernels/machine/latency_hiding/occupancy/spill.cu"
+#include "kernels/machine/latency_hiding/occupancy/tail.cu"
+#include "kernels/machine/latency_hiding/probes/probe.hpp"
 
 namespace tilestep::latency_hiding::SIMT_BACKEND {
 

@@ -1,8 +1,8 @@
 #include "kernels/machine/latency_hiding/lesson.hpp"
 
 #include "kernels/base/lab/replay.hpp"
-#include "kernels/machine/latency_hiding/bench.hpp"
-#include "kernels/machine/latency_hiding/run.hpp"
+#include "kernels/machine/latency_hiding/bench/bench.hpp"
+#include "kernels/machine/latency_hiding/run/run.hpp"
 
 namespace tilestep::latency_hiding {
 namespace {

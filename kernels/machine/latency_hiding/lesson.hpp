@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/lessons.hpp"
-#include "kernels/machine/latency_hiding/occupancy.hpp"
+#include "kernels/machine/latency_hiding/occupancy/occupancy.hpp"
 #include "kernels/machine/latency_hiding/params.hpp"
 
 /// \file

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/machine/latency_hiding/kernels.hpp"
-#include "kernels/machine/latency_hiding/occupancy.hpp"
+#include "kernels/machine/latency_hiding/occupancy/occupancy.hpp"
 
 namespace tilestep::latency_hiding {
 namespace {

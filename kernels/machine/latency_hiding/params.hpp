@@ -40,12 +40,12 @@ constexpr auto names_of(Kernel) {
 constexpr std::string_view source_path(Kernel kernel) {
   constexpr auto kPaths = std::to_array<std::string_view>({
       "kernels/machine/latency_hiding/copy.cu",
-      "kernels/machine/latency_hiding/bulk_copy.cu",
+      "kernels/machine/latency_hiding/bulk/bulk_copy.cu",
       "kernels/machine/latency_hiding/chase.cu",
       "kernels/machine/latency_hiding/fma.cu",
-      "kernels/machine/latency_hiding/spill.cu",
+      "kernels/machine/latency_hiding/occupancy/spill.cu",
       "kernels/machine/latency_hiding/diverge.cu",
-      "kernels/machine/latency_hiding/tail.cu",
+      "kernels/machine/latency_hiding/occupancy/tail.cu",
   });
   return kPaths.at(static_cast<std::size_t>(kernel));
 }

@@ -15,7 +15,7 @@
 #include "kernels/matmul/hopper_gemm/block_scaled.cu"
 #include "kernels/matmul/hopper_gemm/kernels.hpp"
 #include "kernels/matmul/hopper_gemm/resident.cu"
-#include "kernels/matmul/hopper_gemm/start.hpp"
+#include "kernels/matmul/hopper_gemm/wgmma/launches.hpp"
 
 namespace tilestep::hopper_gemm::SIMT_BACKEND {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "kernels/base/lab/replay.hpp"
-#include "kernels/matmul/hopper_gemm/bench.hpp"
+#include "kernels/matmul/hopper_gemm/bench/bench.hpp"
 #include "kernels/matmul/hopper_gemm/kernels.hpp"
-#include "kernels/matmul/hopper_gemm/report.hpp"
+#include "kernels/matmul/hopper_gemm/run/report.hpp"
 
 namespace tilestep::hopper_gemm {
 namespace {

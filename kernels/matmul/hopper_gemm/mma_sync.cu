@@ -5,8 +5,8 @@
 // A warpgroup has 64 rows of C, as in the other kernels; each of its four warps has a quarter of the columns.
 // The tiles lie in shared memory as TMA would put them. BF16 alone.
 
-#include "kernels/matmul/hopper_gemm/store.hpp"
 #include "kernels/matmul/hopper_gemm/task.hpp"
+#include "kernels/matmul/hopper_gemm/wgmma/store.hpp"
 
 namespace tilestep::hopper_gemm::SIMT_BACKEND {
 

@@ -12,8 +12,8 @@
 //
 // Registers go where they are needed: the producer gives its own away, the consumers take them.
 
-#include "kernels/matmul/hopper_gemm/store.hpp"
 #include "kernels/matmul/hopper_gemm/task.hpp"
+#include "kernels/matmul/hopper_gemm/wgmma/store.hpp"
 
 namespace tilestep::hopper_gemm::SIMT_BACKEND {
 

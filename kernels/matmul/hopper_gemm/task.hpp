@@ -3,7 +3,7 @@
 /// \file
 /// What the kernels are told, how they ask TMA for the rows of a stage, and how they multiply it.
 
-#include "kernels/matmul/hopper_gemm/tiles.hpp"
+#include "kernels/matmul/hopper_gemm/wgmma/tiles.hpp"
 
 namespace tilestep::hopper_gemm::SIMT_BACKEND {
 

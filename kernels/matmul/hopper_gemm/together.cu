@@ -10,8 +10,8 @@
 //
 // specialized.cu goes on from here.
 
-#include "kernels/matmul/hopper_gemm/store.hpp"
 #include "kernels/matmul/hopper_gemm/task.hpp"
+#include "kernels/matmul/hopper_gemm/wgmma/store.hpp"
 
 namespace tilestep::hopper_gemm::SIMT_BACKEND {
 

@@ -1,7 +1,7 @@
 #include "kernels/matmul/tiling/lesson.hpp"
 
 #include "kernels/base/lab/replay.hpp"
-#include "kernels/matmul/tiling/bench.hpp"
+#include "kernels/matmul/tiling/bench/bench.hpp"
 #include "kernels/matmul/tiling/kernels.hpp"
 
 namespace tilestep::tiling {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "kernels/base/lab/result.hpp"
-#include "kernels/numbers/accumulator_precision/bench.hpp"
+#include "kernels/numbers/accumulator_precision/bench/bench.hpp"
 #include "kernels/numbers/accumulator_precision/reference.hpp"
 #include "kernels/numbers/accumulator_precision/report.hpp"
 

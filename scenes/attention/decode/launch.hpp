@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/attention/decode/lesson.hpp"
-#include "scenes/scene.hpp"
+#include "scenes/shared/scene.hpp"
 
 namespace tilestep::scenes {
 

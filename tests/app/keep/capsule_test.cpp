@@ -177,6 +177,15 @@ TEST_CASE("a capsule of an edited kernel carries its source", "[keep]") {
   // One without, as they were before, and one whose report is of another source than was at hand.
   json old = json::parse(text);
   old.erase("kernel");
+  // A source that has moved to another folder of its lesson since.
+  json moved = json::parse(text);
+  for (json* of : {&moved["kernel"], &moved["report"]["kernel"]}) {
+    (*of)["path"] = "kernels/attention/online_softmax/then/one_pass.cu";
+  }
+  const Capsule found = capsule_from_text(moved.dump(), "it");
+  REQUIRE(found.kernel);
+  CHECK(found.kernel->path == kSource);
+  CHECK(found.report.kernel->path == kSource);
   const Capsule without = capsule_from_text(old.dump(), "it");
   CHECK_FALSE(without.kernel);
   CHECK(without.kernel_refused.empty());

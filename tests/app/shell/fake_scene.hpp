@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "app/shell/session.hpp"
-#include "scenes/scene.hpp"
+#include "scenes/shared/scene.hpp"
 
 /// A scene of four steps with an empty picture.
 namespace tilestep::tests {

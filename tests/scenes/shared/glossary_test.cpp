@@ -4,8 +4,8 @@
 #include <set>
 
 #include "kernels/base/lab/assets.hpp"
-#include "scenes/scene.hpp"
 #include "scenes/shared/glossary_words.hpp"
+#include "scenes/shared/scene.hpp"
 #include "tests/catch.hpp"
 
 using namespace tilestep;

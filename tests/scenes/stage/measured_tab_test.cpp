@@ -2,8 +2,8 @@
 
 #include "kernels/base/lab/quick.hpp"
 #include "kernels/base/lab/recording.hpp"
-#include "scenes/scene.hpp"
 #include "scenes/shared/rows.hpp"
+#include "scenes/shared/scene.hpp"
 #include "scenes/stage/measured_plots.hpp"
 #include "tests/catch.hpp"
 #include "tests/scenes/scene_frame.hpp"

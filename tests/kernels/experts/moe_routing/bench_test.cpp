@@ -1,12 +1,12 @@
 // The bench of the grouped product where there is no GPU: its layouts, its checks and what it makes
 // of a recording are real, the times are pretended.
 
-#include "kernels/experts/moe_routing/bench.hpp"
+#include "kernels/experts/moe_routing/bench/bench.hpp"
 
 #include <cmath>
 #include <set>
 
-#include "kernels/experts/moe_routing/bench_parts.hpp"
+#include "kernels/experts/moe_routing/bench/problem.hpp"
 #include "tests/kernels/base/lab/timed_emulation.hpp"
 
 using namespace tilestep;

@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "kernels/experts/moe_routing/bench_parts.hpp"
+#include "kernels/experts/moe_routing/bench/problem.hpp"
 #include "tests/catch.hpp"
 #include "tests/reports.hpp"
 

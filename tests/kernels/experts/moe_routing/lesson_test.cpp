@@ -5,7 +5,7 @@
 #include <set>
 
 #include "kernels/experts/moe_routing/kernels.hpp"
-#include "kernels/experts/moe_routing/report.hpp"
+#include "kernels/experts/moe_routing/run/report.hpp"
 #include "tests/traces.hpp"
 
 using namespace tilestep;

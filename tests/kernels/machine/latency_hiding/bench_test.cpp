@@ -1,8 +1,8 @@
-#include "kernels/machine/latency_hiding/bench.hpp"
+#include "kernels/machine/latency_hiding/bench/bench.hpp"
 
 #include <cmath>
 
-#include "kernels/machine/latency_hiding/bench_parts.hpp"
+#include "kernels/machine/latency_hiding/bench/parts.hpp"
 #include "kernels/machine/latency_hiding/lesson.hpp"
 #include "tests/kernels/base/lab/timed_emulation.hpp"
 

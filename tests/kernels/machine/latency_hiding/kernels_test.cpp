@@ -7,7 +7,7 @@
 #include "kernels/base/lab/random.hpp"
 #include "kernels/base/lab/result.hpp"
 #include "kernels/machine/latency_hiding/reference.hpp"
-#include "kernels/machine/latency_hiding/run.hpp"
+#include "kernels/machine/latency_hiding/run/run.hpp"
 #include "tests/catch.hpp"
 #include "tests/reports.hpp"
 

@@ -1,4 +1,4 @@
-#include "kernels/machine/latency_hiding/run.hpp"
+#include "kernels/machine/latency_hiding/run/run.hpp"
 
 #include <cmath>
 #include <set>

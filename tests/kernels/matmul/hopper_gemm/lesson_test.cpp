@@ -4,8 +4,8 @@
 
 #include "kernels/base/lab/closest.hpp"
 #include "kernels/base/simt/backends.hpp"
-#include "kernels/matmul/hopper_gemm/problem.hpp"
-#include "kernels/matmul/hopper_gemm/report.hpp"
+#include "kernels/matmul/hopper_gemm/run/problem.hpp"
+#include "kernels/matmul/hopper_gemm/run/report.hpp"
 #include "tests/catch.hpp"
 #include "tests/part.hpp"
 #include "tests/reports.hpp"

@@ -1,4 +1,4 @@
-#include "kernels/matmul/tiling/bench.hpp"
+#include "kernels/matmul/tiling/bench/bench.hpp"
 
 #include <cmath>
 

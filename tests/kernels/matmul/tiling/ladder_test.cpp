@@ -3,7 +3,7 @@
 #include <string>
 
 #include "kernels/base/lab/closest.hpp"
-#include "kernels/matmul/tiling/report.hpp"
+#include "kernels/matmul/tiling/run/report.hpp"
 #include "tests/catch.hpp"
 #include "tests/reports.hpp"
 

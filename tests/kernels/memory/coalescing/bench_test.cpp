@@ -1,4 +1,4 @@
-#include "kernels/memory/coalescing/bench.hpp"
+#include "kernels/memory/coalescing/bench/bench.hpp"
 
 #include "kernels/memory/coalescing/report.hpp"
 #include "tests/kernels/base/lab/timed_emulation.hpp"

@@ -1,6 +1,6 @@
-#include "kernels/numbers/accumulator_precision/bench.hpp"
+#include "kernels/numbers/accumulator_precision/bench/bench.hpp"
 
-#include "kernels/numbers/accumulator_precision/hopper.hpp"
+#include "kernels/numbers/accumulator_precision/bench/hopper.hpp"
 #include "kernels/numbers/accumulator_precision/kernels.hpp"
 #include "tests/kernels/base/lab/timed_emulation.hpp"
 

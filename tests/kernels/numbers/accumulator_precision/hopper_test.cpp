@@ -1,4 +1,4 @@
-#include "kernels/numbers/accumulator_precision/hopper.hpp"
+#include "kernels/numbers/accumulator_precision/bench/hopper.hpp"
 
 #include <algorithm>
 #include <cmath>

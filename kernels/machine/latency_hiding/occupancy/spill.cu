@@ -1,0 +1,36 @@
+// Latency hiding: what registers cost. The fragment keeps kLive numbers alive in each thread. Compiled for
+// fewer registers, it keeps some of them in local memory (spills) and makes room for more warps.
+
+#include "kernels/machine/latency_hiding/kernels.hpp"
+#include "kernels/machine/latency_hiding/probes/probe.hpp"
+
+namespace tilestep::latency_hiding::SIMT_BACKEND {
+
+/// x[i] starts as i. A round loads one number c of the thread, in[round · threads + thread], and makes
+/// x[i] ← x[i + 7] / 2 + c, one after the other and in a ring; out[thread] is x[0] + … in the end.
+template <int kRegisters, class Probe>
+__global__ void __maxnreg__(kRegisters)
+    spill(simt::Global<const float> in, simt::Global<float> out, int rounds, Probe probe) {
+  const Index threads = static_cast<Index>(gridDim.x) * blockDim.x;
+  const Index thread = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x;
+  float x[kLive];
+#pragma unroll
+  for (int i = 0; i < kLive; ++i) x[i] = static_cast<float>(i);
+  probe.start();
+#pragma unroll 1
+  for (int round = 0; round < rounds; ++round) {
+    const unsigned issued = probe.now();
+    const float c = in[round * threads + thread];  // [step: issue]
+#pragma unroll
+    for (int i = 0; i < kLive; ++i) x[i] = fmaf(x[(i + 7) % kLive], 0.5f, c);  // [step: use]
+    if constexpr (Probe::kRecords) out[thread] = x[kLive - 1];
+    probe.used(round, issued);
+  }
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < kLive; ++i) sum += x[i];
+  out[thread] = sum;
+  probe.finish();
+}
+
+}  // namespace tilestep::latency_hiding::SIMT_BACKEND

@@ -1,0 +1,24 @@
+// Latency hiding: the tail of a launch. Blocks take their turns as room comes free; when the last wave has
+// fewer blocks than there is room, multiprocessors stand still.
+
+#include "kernels/machine/latency_hiding/kernels.hpp"
+#include "kernels/machine/latency_hiding/probes/probe.hpp"
+
+namespace tilestep::latency_hiding::SIMT_BACKEND {
+
+/// out[thread] is x after `steps` times x ← x · scale + in[thread], from 0 on. All blocks do the same work.
+template <class Probe>
+__global__ void tail(simt::Global<const float> in, simt::Global<float> out, Index count,
+                     float scale, int steps, Probe probe) {
+  const Index thread = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x;
+  probe.start();  // [step: issue]
+  if (thread < count) {
+    const float add = in[thread];
+    float x = 0;
+    for (int i = 0; i < steps; ++i) x = fmaf(x, scale, add);
+    out[thread] = x;
+  }
+  probe.finish();  // [step: use]
+}
+
+}  // namespace tilestep::latency_hiding::SIMT_BACKEND

@@ -1,0 +1,110 @@
+// Clocks where there is no GPU: those of a recorded run, and of one warp's loads what the recorded bench says of them.
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/base/lab/recording.hpp"
+#include "kernels/machine/latency_hiding/run/run.hpp"
+
+namespace tilestep::latency_hiding {
+namespace {
+
+std::optional<Machine> recorded_machine(const Params& params) {
+  const lab::Knobs knobs = knob_table().knobs();
+  const lab::Settings wanted = knob_table().settings(params);
+  const lab::Report* run = lab::recorded_run(kLessonId, [&](const lab::Report& one) {
+    try {
+      return knobs.completed(one.params) == wanted;
+    } catch (const Error&) {
+      return false;  // with a knob that has gone, or a value that is no longer allowed
+    }
+  });
+  if (run == nullptr) return std::nullopt;
+  Machine machine = trace_from_json(run->trace).machine;
+  machine.device = run->device.name;
+  machine.recorded_at = run->recorded_at;
+  return machine;
+}
+
+/// A column of the first row that has these numbers; NaN: there is none.
+double number_of(const lab::Report& bench, const char* table_id, const char* id,
+                 const std::vector<std::pair<std::string, lab::Cell>>& having) {
+  const lab::Table* table = bench.table(table_id);
+  if (table == nullptr) return NAN;
+  const auto cell = [&](const std::vector<lab::Cell>& row, std::string_view column) -> lab::Cell {
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      if (table->columns[c].id == column) return row[c];
+    }
+    return {};
+  };
+  for (const auto& row : table->rows) {
+    const bool found = std::all_of(having.begin(), having.end(), [&](const auto& each) {
+      return cell(row, each.first) == each.second;
+    });
+    if (!found) continue;
+    const lab::Cell value = cell(row, id);
+    const double* number = std::get_if<double>(&value);
+    return number == nullptr ? NAN : *number;
+  }
+  return NAN;
+}
+
+/// One warp alone, by rates that the bench measured without probes. A round of its loads takes as long as their bytes
+/// do at the rate of all such warps. The first is there after the latency of a lone load, the last when the round is
+/// over but for what a lone load's round has beside its latency; those between come evenly. Probes would make such
+/// short rounds a sixth longer, so that what they read is not shown.
+std::optional<Machine> derived_machine(const Params& params) {
+  const lab::Recording* recording = lab::recording(kLessonId);
+  const bool known = params.kernel == Kernel::copy && params.broken != Break::divergent_branch;
+  if (recording == nullptr || !known || params.warps_per_sm != 1) return std::nullopt;
+  const lab::Report& bench = recording->bench;
+  const bool serialized = params.broken == Break::serialize_loads;
+  const int loads = serialized ? 1 : count_of(params.loads_in_flight);
+  const auto of_copy = [&](const char* id, int together) {
+    return number_of(
+        bench, "bytes_in_flight", id,
+        {{"kind", name_of(params.bytes_per_load)}, {"loads", together}, {"warps_per_sm", 1}});
+  };
+  const auto of_memory = [&](const char* id) {
+    return number_of(bench, "latencies", id, {{"level", "HBM"}});
+  };
+  const double cycles_a_ns = of_memory("cycles") / of_memory("ns");
+  const auto round = [&](int together) {
+    // A copy's rate counts what is read and what is written, of all multiprocessors.
+    const int bytes = 2 * together * kLanes * bytes_of(params.bytes_per_load);
+    return bytes * bench.device.multiprocessors / of_copy("bandwidth", together) * cycles_a_ns;
+  };
+  const double period = round(loads), latency = of_copy("latency", 1) * cycles_a_ns;
+  const double last = period - std::max(round(1) - latency, 0.0);
+  if (!std::isfinite(period) || !std::isfinite(last)) return std::nullopt;
+  // How far apart a warp issues, by the clocks of the defaults' run.
+  const Machine of_defaults = trace_from_json(recording->run.trace).machine;
+  const double apart =
+      static_cast<double>(of_defaults.moments.at(1).clock - of_defaults.moments[0].clock);
+  Records records{{WarpRecord{}},
+                  std::vector<ProbeRecord>(kMostProbes, {kUnwritten, kUnwritten, 0})};
+  for (int number = 0; number < kProbes; ++number) {
+    const int k = number % loads;
+    const double begin = number / loads * period, share = loads == 1 ? 0 : k / (loads - 1.0);
+    records.kept[static_cast<std::size_t>(number)] = {
+        static_cast<std::uint32_t>(std::lround(begin + k * apart)),
+        static_cast<std::uint32_t>(std::lround(begin + latency + share * (last - latency))), 0};
+  }
+  Machine machine;
+  machine.unit = "cycles";
+  machine.device = bench.device.name;
+  machine.recorded_at = recording->recorded_at;
+  machine.derived = true;
+  machine.not_counted = "Derived from measured rates: nothing was counted.";
+  fill_rows(machine, records, {1, kLanes, 0}, kProbes);
+  return machine;
+}
+
+}  // namespace
+
+std::optional<Machine> known_machine(const Params& params) {
+  std::optional<Machine> recorded = recorded_machine(params);
+  return recorded ? recorded : derived_machine(params);
+}
+
+}  // namespace tilestep::latency_hiding
