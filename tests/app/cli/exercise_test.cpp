@@ -451,7 +451,7 @@ TEST_CASE("exercise list says what there is, and solutions on asking alone", "[e
   CHECK(contains(of.out, kRescale));
   CHECK_FALSE(contains(of.out, "tiling/"));
   const auto one = run_tilestep({"exercise", "list", kRescale});
-  CHECK(contains(one.out, "measured from the old maximum"));
+  CHECK(contains(one.out, "relative to the old maximum"));
   CHECK_FALSE(contains(one.out, lab::exercise(kRescale).solution));
   const auto solution = run_tilestep({"exercise", "list", kRescale, "--solution"});
   CHECK(contains(solution.out, lab::exercise(kRescale).solution));
