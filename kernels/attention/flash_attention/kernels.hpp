@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/attention/flash_attention/flash_3/problem.hpp"
 #include "kernels/attention/flash_attention/params.hpp"
 #include "kernels/base/simt/cudnn.hpp"
 #include "kernels/base/simt/resources.hpp"
@@ -72,14 +71,11 @@ struct Configuration {
   std::string_view name;  ///< "128x64, 4 warps of 32 queries"
 };
 
-class BackwardKernels;    // backward/kernels.hpp
 struct QuantizedProblem;  // quantized/problem.hpp
 struct QuantizedArrays;
 
 class Kernels : public simt::KernelSet {
  public:
-  virtual const BackwardKernels& backward() const = 0;
-
   /// The explained kernels of `plan.runs`, up to flash-2. Throws Error for shapes that they do not take.
   virtual void explain(simt::Device& device, const Plan& plan, const Task& task, Break broken,
                        const Arrays& arrays, const Records& records) const = 0;
@@ -90,17 +86,6 @@ class Kernels : public simt::KernelSet {
                    const Arrays& arrays) const = 0;
   /// What the configuration's kernel (of several the one that multiplies by V) takes of a multiprocessor.
   virtual simt::Resources resources(simt::Device& device, int configuration) const = 0;
-
-  /// flash-3's kernels: explained, with O in FP32, and timed. Throw Error for what they do not take, Error
-  /// (unavailable) on a GPU other than Hopper.
-  virtual void explain(simt::Device& device, const flash_3::Problem& problem,
-                       const flash_3::Arrays<float>& arrays,
-                       const flash_3::Explanation& what) const = 0;
-  virtual void run(simt::Device& device, const flash_3::Problem& problem,
-                   const flash_3::Arrays<std::uint16_t>& arrays) const = 0;
-  /// What the timed one takes of a multiprocessor.
-  virtual simt::Resources resources(simt::Device& device,
-                                    const flash_3::Problem& problem) const = 0;
 
   /// Scores in 8 bits: Q and K are made numbers of 8 bits, then attended; explained, and timed. Throw Error for what
   /// they do not take, Error (unavailable) on a GPU other than Hopper.

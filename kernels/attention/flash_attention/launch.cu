@@ -2,13 +2,11 @@
 
 #include <iterator>
 
-#include "kernels/attention/flash_attention/backward/launches.hpp"
 #include "kernels/attention/flash_attention/flash_1.cu"
 #include "kernels/attention/flash_attention/flash_2.cu"
-#include "kernels/attention/flash_attention/flash_3/launches.hpp"
 #include "kernels/attention/flash_attention/naive.cu"
 #include "kernels/attention/flash_attention/quantized/launches.hpp"
-#include "kernels/attention/flash_attention/shared/call.hpp"
+#include "kernels/attention/shared/call.hpp"
 
 namespace tilestep::flash_attention::SIMT_BACKEND {
 namespace {
@@ -80,8 +78,7 @@ void explain_kernels(simt::Device& device, const Plan& plan, const Task& task, B
   const std::size_t visits = static_cast<std::size_t>(task.heads) *
                              static_cast<std::size_t>(plan.q_tiles) *
                              static_cast<std::size_t>(plan.k_tiles);
-  if (is_flash_3(plan.runs) || records.visits.count != visits ||
-      records.asked.count != 2 * kTensors ||
+  if (records.visits.count != visits || records.asked.count != 2 * kTensors ||
       records.steps.count != static_cast<std::size_t>(plan.k_tiles) ||
       plan.head_dim != task.head_dim) {
     throw Error("flash-attention: the plan and its records do not belong to the task");
@@ -166,8 +163,6 @@ class KernelsHere final : public Kernels {
     explain_kernels(device, plan, task, broken, arrays, records);
   }
 
-  const BackwardKernels& backward() const override { return backward_kernels(); }
-
   std::span<const Configuration> configurations() const override { return kConfigurations; }
 
   void run(simt::Device& device, int configuration, const Task& task,
@@ -190,19 +185,6 @@ class KernelsHere final : public Kernels {
       start<decltype(variant)::value>(Call{device, &r}, set, Operands<Timed>{}, tiles, Timed{});
     });
     return r;
-  }
-
-  void explain(simt::Device& device, const flash_3::Problem& problem,
-               const flash_3::Arrays<float>& arrays,
-               const flash_3::Explanation& what) const override {
-    flash_3::SIMT_BACKEND::explain(device, problem, arrays, what);
-  }
-  void run(simt::Device& device, const flash_3::Problem& problem,
-           const flash_3::Arrays<std::uint16_t>& arrays) const override {
-    flash_3::SIMT_BACKEND::run(device, problem, arrays);
-  }
-  simt::Resources resources(simt::Device& device, const flash_3::Problem& problem) const override {
-    return flash_3::SIMT_BACKEND::resources(device, problem);
   }
 
   void explain(simt::Device& device, const QuantizedProblem& problem, Break broken,

@@ -3,9 +3,13 @@
 /// \file
 /// The arrays of the forward kernels up to flash-2.
 
-#include "kernels/attention/flash_attention/shared/softmax.hpp"
+#include "kernels/attention/flash_attention/kernels.hpp"
+#include "kernels/attention/shared/softmax.hpp"
 
 namespace tilestep::flash_attention::SIMT_BACKEND {
+
+using namespace attention::SIMT_BACKEND;
+using attention::SIMT_BACKEND::online_softmax;  // and not the lesson of that name
 
 /// A kernel's arrays; an explained one counts what it asks of them.
 template <class W>

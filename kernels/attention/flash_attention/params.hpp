@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/attention/flash_attention/shared/task.hpp"
+#include "kernels/attention/shared/matrix.hpp"
 #include "kernels/base/simt/device.hpp"
 #include "kernels/lessons.hpp"
 
@@ -14,50 +14,34 @@
 /// What the lesson on attention is asked, and what its kernels record. What a run shows is in lesson.hpp.
 
 /// The lesson on attention: O = softmax(Q·K^T / sqrt(head_dim)) V, from three kernels and a matrix of scores
-/// in memory to FlashAttention 1, 2 and 3. Q, O [heads × length × head_dim], K, V [kv_heads × length ×
+/// in memory to FlashAttention 1 and 2. Q, O [heads × length × head_dim], K, V [kv_heads × length ×
 /// head_dim], row-major; log-sum-exp [heads × length], FP32. Dao et al., "FlashAttention", 2022
-/// (arXiv:2205.14135); Dao, "FlashAttention-2", 2023 (arXiv:2307.08691); Shah et al., "FlashAttention-3",
-/// 2024 (arXiv:2407.08608).
+/// (arXiv:2205.14135); Dao, "FlashAttention-2", 2023 (arXiv:2307.08691).
 namespace tilestep::flash_attention {
+
+using namespace attention;
 
 /// The rungs of the ladder.
 enum class Variant {
   naive,
   flash_1,
   flash_2,
-  flash_3_tma,
-  flash_3_ping_pong,
-  flash_3,
 };
 constexpr auto names_of(Variant) {
-  return std::to_array<std::string_view>(
-      {"naive", "flash-1", "flash-2", "flash-3-tma", "flash-3-ping-pong", "flash-3"});
+  return std::to_array<std::string_view>({"naive", "flash-1", "flash-2"});
 }
 constexpr auto reasons_of(Variant) {
-  return std::to_array<std::string_view>(
-      {"The textbook: one kernel writes all scores, one turns each row into weights, one "
-       "multiplies "
-       "the weights by V. Every score crosses the memory bus four times.",
-       "No score is stored. A block a head walks over tiles of keys, and for each over all "
-       "queries, "
-       "whose O, maximum and sum wait in memory and are rescaled at every visit.",
-       "Loops change places: a block a tile of queries, O stays in registers and is divided once, "
-       "at "
-       "the end. Warps split queries instead of keys and need not add up.",
-       "Hopper: a warpgroup's products from shared memory, which TMA fills while one multiplies.",
-       "Two warpgroups take turns: one makes exponentials while the other multiplies.",
-       "The softmax of one tile runs under the products of the next, inside each warpgroup too."});
-}
-constexpr bool is_flash_3(Variant variant) {
-  return variant >= Variant::flash_3_tma;
-}
-
-enum class Pass {
-  forward,
-  backward_recompute,  ///< weights made again from Q, K and the log-sum-exp
-};
-constexpr auto names_of(Pass) {
-  return std::to_array<std::string_view>({"forward", "backward-recompute"});
+  return std::to_array<std::string_view>({
+      "The textbook: one kernel writes all scores, one turns each row into weights, one "
+      "multiplies "
+      "the weights by V. Every score crosses the memory bus four times.",
+      "No score is stored. A block a head walks over tiles of keys, and for each over all "
+      "queries, "
+      "whose O, maximum and sum wait in memory and are rescaled at every visit.",
+      "Loops change places: a block a tile of queries, O stays in registers and is divided once, "
+      "at "
+      "the end. Warps split queries instead of keys and need not add up.",
+  });
 }
 
 /// Of Q, K, V and O; sums are FP32. With fp8 (E4M3) and int8 they lie in memory in BF16, and Q and K
@@ -73,7 +57,6 @@ constexpr bool is_quantized(DataType type) {
 
 struct Params {
   Variant variant = Variant::flash_2;
-  Pass pass = Pass::forward;
   int seq = 256;
   int heads = 2, kv_heads = 1;
   HeadDim head_dim = HeadDim::d32;
@@ -87,7 +70,7 @@ struct Params {
   Data data = Data::random;
   Break broken = Break::none;
   std::int64_t seed = 1;
-  int head = 0, query = 225, component = 0;  ///< whose steps are shown; past the end: the last
+  int query = 225;  ///< whose steps are shown; past the end: the last
 
   /// The mask; a window or sinks beyond the length are the length.
   MaskRule rule() const;
@@ -96,26 +79,17 @@ struct Params {
 /// What the kernels are asked for.
 Task task_of(const Params& params);
 
-/// The knobs, bound to Params: variant pass seq heads kv_heads head_dim mask window sinks score_mod block_q
+/// The knobs, bound to Params: variant seq heads kv_heads head_dim mask window sinks score_mod block_q
 /// block_k dtype smooth_k data break seed. What cannot be together is refused with what can.
 const lab::KnobTable<Params>& knob_table();
 
 /// What Params come to: the dispatcher's choice, as words where it is another than was asked for.
-struct Plan {
+struct Plan : TilePlan {
   Variant asked = Variant::flash_2, runs = Variant::flash_2;
   std::string instead;  ///< why another kernel runs; empty: the one that was asked for
-  int head_dim = 64;    ///< columns in memory
-  int columns = 64;     ///< of tiles in shared memory
-  std::string filled;   ///< why they are more; empty: they are not
-  int block_q = 64, block_k = 64;
-  bool quantized =
-      false;  ///< scores are products of 8-bit numbers: another kernel than `runs` has otherwise
+  /// Scores are products of 8-bit numbers: another kernel than `runs` has otherwise …
+  bool quantized = false;
   bool smooth_k = false;  ///< … and K loses its mean first
-  std::string resized;    ///< why tiles are others than were asked for; empty: they are not
-  int q_tiles = 0, k_tiles = 0;
-  int threads = 0;               ///< of a block
-  std::size_t shared_bytes = 0;  ///< of a block, the largest of several kernels
-  MaskRule rule;
 };
 /// Throws Error for what no kernel computes.
 Plan plan_of(const Params& params);

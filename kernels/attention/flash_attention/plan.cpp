@@ -7,60 +7,27 @@
 #include "kernels/attention/flash_attention/kernels.hpp"
 #include "kernels/attention/flash_attention/params.hpp"
 #include "kernels/attention/flash_attention/quantized/problem.hpp"
+#include "kernels/attention/shared/knobs.hpp"
 
 namespace tilestep::flash_attention {
 namespace {
 
-/// Why flash-3 does not run with these knobs; empty: it does.
-std::string why_not_flash_3(const Params& params) {
-  const int head_dim = columns_of(params.head_dim);
-  if (head_dim != 64 && head_dim != 128) {
-    return fmt::format("flash-3 is compiled for head dimensions 64 and 128, not for {}", head_dim);
-  }
-  if (params.mask == Mask::document || params.mask == Mask::prefix) {
-    return fmt::format("flash-3 has the masks none, causal and sliding-window, not {}",
-                       name_of(params.mask));
-  }
-  if (params.mask == Mask::sliding_window && params.sinks > 0) {
-    return "flash-3 has no sinks";
-  }
-  if (params.score_mod != ScoreMod::none) {
-    return fmt::format("flash-3 has no score modifier, and {} is asked for",
-                       name_of(params.score_mod));
-  }
-  return {};
-}
-
 /// With scores in 8 bits one kernel runs for all rungs: its loop, and what it records, are flash-2's.
 Variant runs_as(const Params& params) {
   if (is_quantized(params.dtype)) return Variant::flash_2;
-  // A backward pass belongs to what its forward pass leaves.
-  if (params.pass == Pass::backward_recompute) return Variant::flash_2;
-  if (!is_flash_3(params.variant) || why_not_flash_3(params).empty()) return params.variant;
-  return Variant::flash_2;
+  return params.variant;
 }
 
 // ---- what must hold between knobs -------------------------------------------------------------------
 
 void check_heads(const Params& params) {
-  if (params.heads % params.kv_heads == 0) return;
-  std::string allowed;
-  for (int heads = 1; heads <= params.heads; ++heads) {
-    if (params.heads % heads == 0)
-      fmt::format_to(std::back_inserter(allowed), "{}{}", heads == 1 ? "" : ", ", heads);
-  }
-  lab::refuse_with("kv_heads", std::int64_t{params.kv_heads},
-                   fmt::format("heads = {}", params.heads), allowed, std::int64_t{1});
+  attention::check_heads(params.heads, params.kv_heads);
 }
 
-/// Scores in 8 bits: forward, head dimensions 64 and 128, whatever the rung, mask and modifier.
+/// Scores in 8 bits: head dimensions 64 and 128, whatever the rung, mask and modifier.
 void check_quantized(const Params& params) {
   if (!is_quantized(params.dtype)) return;
   const std::string name(name_of(params.dtype));
-  if (params.pass != Pass::forward) {
-    lab::refuse_with("dtype", name, fmt::format("pass = {}", name_of(params.pass)), "bf16",
-                     std::string("bf16"));
-  }
   if (params.head_dim != HeadDim::d64 && params.head_dim != HeadDim::d128) {
     lab::refuse_with("head_dim", std::string(name_of(params.head_dim)), "dtype = " + name,
                      "64, 128", std::string("64"));
@@ -69,17 +36,10 @@ void check_quantized(const Params& params) {
 
 bool can_break(const Params& params, Break broken) {
   if (broken == Break::none) return true;
-  if (params.pass != Pass::forward && broken == Break::materialize) return false;
   const Variant runs = runs_as(params);
   if (broken == Break::skip_rescale) return runs != Variant::naive;
   if (broken == Break::materialize) return runs == Variant::flash_2 && !is_quantized(params.dtype);
   return params.mask != Mask::none;
-}
-
-/// Why another kernel runs than was asked for.
-std::string why_instead(const Params& params) {
-  if (params.pass == Pass::backward_recompute) return "this backward pass belongs to it";
-  return why_not_flash_3(params);
 }
 
 void check_break(const Params& params) {
@@ -90,10 +50,10 @@ void check_break(const Params& params) {
     fmt::format_to(std::back_inserter(allowed), "{}{}", allowed.empty() ? "" : ", ",
                    name_of(broken));
   }
-  lab::refuse_with("break", std::string(name_of(params.broken)),
-                   fmt::format("variant = {}, pass = {} and mask = {}", name_of(runs_as(params)),
-                               name_of(params.pass), name_of(params.mask)),
-                   allowed, std::string("none"));
+  lab::refuse_with(
+      "break", std::string(name_of(params.broken)),
+      fmt::format("variant = {} and mask = {}", name_of(runs_as(params)), name_of(params.mask)),
+      allowed, std::string("none"));
 }
 
 void check_naive_row(const Params& params) {
@@ -131,19 +91,6 @@ void choose_tiles(Plan& plan, const Params& params) {
           fmt::format("with dtype = {} tiles have {} queries and {} keys, and each a scale",
                       name_of(params.dtype), plan.block_q, plan.block_k);
     }
-  } else if (is_flash_3(plan.runs)) {
-    const flash_3::TileSizes sizes =
-        flash_3::explained_sizes(plan.head_dim, asked_k >= 128 ? 128 : 64);
-    plan.block_q = sizes.rows();
-    plan.block_k = sizes.keys;
-    plan.threads = sizes.threads();
-    plan.shared_bytes = static_cast<std::size_t>(sizes.shared_bytes());
-    if (plan.block_q != asked_q || plan.block_k != asked_k) {
-      plan.resized = fmt::format(
-          "flash-3 has {} warpgroups of 64 queries at head dimension {}, and tiles of 64 or 128 "
-          "keys",
-          sizes.consumers, plan.head_dim);
-    }
   } else {
     fit_tiles(plan);
     plan.threads = 32 * warps_of(plan.runs, {plan.block_q, plan.block_k, plan.columns});
@@ -153,8 +100,7 @@ void choose_tiles(Plan& plan, const Params& params) {
                       asked_q, asked_k, kMostSharedBytes / 1024);
     }
   }
-  plan.q_tiles = (params.seq + plan.block_q - 1) / plan.block_q;
-  plan.k_tiles = (params.seq + plan.block_k - 1) / plan.block_k;
+  plan.cut(params.seq);
 }
 
 }  // namespace
@@ -177,12 +123,11 @@ const lab::KnobTable<Params>& knob_table() {
   static const auto table =
       lab::KnobTable<Params>()
           .choice(&Params::variant, {"variant", "Which rung of the ladder runs."})
+          .retired("variant", "flash-3-tma", "the lesson flash-attention-3 has it")
+          .retired("variant", "flash-3-ping-pong", "the lesson flash-attention-3 has it")
+          .retired("variant", "flash-3", "the lesson flash-attention-3 has it")
           .retired("variant", "fused-softmax",
                    "naive keeps its scores in memory, flash-2 none; both have a rung")
-          .choice(&Params::pass, {"pass", "Forward, or backward with recomputed weights."})
-          .retired("pass", "backward-store",
-                   "backward-recompute runs, and its table passes has what keeping the weights "
-                   "comes to")
           .integer(&Params::seq, {"seq", "Length", "tokens", "Queries, and as many keys."}, 1,
                    kMostLength, true)
           .integer(&Params::heads, {"heads", "Heads of Q and O."}, 1, kMostHeads, true)
@@ -216,6 +161,10 @@ const lab::KnobTable<Params>& knob_table() {
                   {"smooth_k", "Smooth K", "",
                    "Subtracts K's mean over the keys before K is quantized (fp8, int8)."})
           .choice(&Params::data, {"data", "Contents of Q, K and V."})
+          .retired_knob("pass", std::string("forward"),
+                        "the backward pass is the lesson attention-backward")
+          .retired_knob("head", std::int64_t{0}, "the first head's steps are shown")
+          .retired_knob("component", std::int64_t{0}, "the first component of O is followed")
           .retired_knob("rescale_above", std::int64_t{0},
                         "kernels rescale whenever a maximum rises; the lesson's text says what "
                         "FlashAttention 4's threshold did")
@@ -225,16 +174,9 @@ const lab::KnobTable<Params>& knob_table() {
           .choice(&Params::broken, {"break", "Break it", "",
                                     "Omits a step or materializes S, and runs that kernel."})
           .seed()
-          .integer(&Params::head,
-                   {"head", "Chosen head", "", "Head whose steps are traced, at most the last."}, 0,
-                   kMostHeads - 1)
           .integer(&Params::query,
                    {"query", "Chosen query", "", "Query whose steps are traced, at most the last."},
                    0, kMostLength - 1)
-          .integer(&Params::component,
-                   {"component", "Chosen component", "",
-                    "Component of O that is traced, at most the last."},
-                   0, 255)
           .require(check_heads)
           .require(check_quantized)
           .require(check_naive_row)
@@ -258,15 +200,8 @@ Plan formula_plan_of(const Params& params) {
   if (plan.quantized) {
     plan.instead = fmt::format("runs as the one kernel with scores in {}, whose loop is flash-2's",
                                name_of(params.dtype));
-  } else if (plan.runs != plan.asked) {
-    plan.instead = fmt::format("runs as {}: {}", name_of(plan.runs), why_instead(params));
   }
-  plan.head_dim = columns_of(params.head_dim);
-  plan.columns = filled_columns(plan.head_dim);
-  if (plan.columns != plan.head_dim) {
-    plan.filled = fmt::format("tiles have {} columns, {} of them filled with zeros", plan.columns,
-                              plan.columns - plan.head_dim);
-  }
+  plan.fill(columns_of(params.head_dim));
   plan.rule = params.rule();
   choose_tiles(plan, params);
   return plan;

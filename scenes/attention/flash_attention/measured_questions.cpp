@@ -49,20 +49,6 @@ std::optional<Question> loops_question(const lab::Report& bench) {
                       *second, *first, measured::where_measured(bench))));
 }
 
-std::optional<Question> library_question(const lab::Report& bench) {
-  const auto ours = rate(bench, "flash-3", "16384"),
-             share = rate(bench, "flash-3", "16384", "fraction");
-  if (!ours || !share) return std::nullopt;
-  const std::vector<std::string> choices = {"More", "90 to 100 %", "70 to 90 %", "Less than 70 %"};
-  const std::size_t is = *share > 1 ? 0 : *share >= 0.9 ? 1 : *share >= 0.7 ? 2 : 3;
-  return about_view(
-      "Ladder", "library",
-      ask("flash-3 at head dimension 128 and length 16384, beside cuDNN: how much of its rate?",
-          choices[is], choices,
-          fmt::format("it reaches {:.0f} TFLOP/s, {} of cuDNN's ({}).", *ours,
-                      words::percent(*share), measured::where_measured(bench))));
-}
-
 std::optional<Question> causal_question(const lab::Report& bench) {
   const auto of = [&](const char* length) {
     return number_with(bench, "causal",
@@ -99,32 +85,12 @@ std::optional<Question> dram_question(const lab::Report& bench) {
                             *naive, *flash, measured::where_measured(bench))));
 }
 
-/// Which unit is busy at which head dimension.
-std::optional<Question> exponentials_question(const lab::Report& bench) {
-  const auto of = [&](const char* head_dim, const char* column) {
-    return number_with(bench, "pipes", {{"rung", "flash-3"}, {"head_dim", head_dim}}, column);
-  };
-  const auto small = of("64", "exp_pipe"), large = of("128", "exp_pipe");
-  if (!small || !large) return std::nullopt;
-  const auto say = [](double percent) { return fmt::format("{:.0f} %", percent); };
-  return about_view(
-      "Units", "exponentials",
-      ask_number("At head dimension 128 the unit that computes exponentials is busy in " +
-                     say(*large) + " of flash-3's cycles. And at 64?",
-                 *small, {std::round(*large), 15, 30, 50, 70, 90}, say,
-                 fmt::format("a score needs one exponential whatever the head dimension, but only "
-                             "half of the products ({:.0f} %, counted, {}).",
-                             *small, measured::where_measured(bench)),
-                 0));
-}
-
 }  // namespace
 
 std::vector<Question> FlashAttentionScene::measured_questions(const lab::Report& bench) const {
   std::vector<Question> all;
-  for (const auto& each :
-       {stored_question(bench), loops_question(bench), causal_question(bench), dram_question(bench),
-        exponentials_question(bench), library_question(bench)}) {
+  for (const auto& each : {stored_question(bench), loops_question(bench), causal_question(bench),
+                           dram_question(bench)}) {
     if (each) all.push_back(shuffled(*each, bench));
   }
   return all;

@@ -33,7 +33,7 @@ bool shrinks(const Step& step) {
 Question FlashAttentionScene::visited_question() const {
   const auto all = std::ssize(trace_.visits);
   const auto diagonal = static_cast<std::int64_t>(trace_.plan.q_tiles);
-  const std::int64_t due = visited();
+  const std::int64_t due = visited(trace_);
   return about(
       {"scores"},
       ask_count(fmt::format("{} × {} tiles of scores, with the mask {}. How many of them "
@@ -120,10 +120,8 @@ Question FlashAttentionScene::shrunk_question(int step) const {
 
 Question FlashAttentionScene::outcome_question() const {
   const flash_attention::BrokenResult& what = trace_.result;
-  const std::string made = is_backward() ? "dQ, dK and dV" : "O";
-  const std::vector<std::string> choices = {
-      made + (is_backward() ? " come out right" : " comes out right"),
-      fmt::format("Some of {} is wrong", made), fmt::format("All of {} is wrong", made)};
+  const std::vector<std::string> choices = {"O comes out right", "Some of O is wrong",
+                                            "All of O is wrong"};
   const std::size_t is = what.wrong == 0 ? 0 : what.wrong < what.elements ? 1 : 2;
   return about({"outputs"},
                ask(fmt::format("The kernel was broken on purpose: {}. What came of it?",
@@ -143,7 +141,6 @@ std::optional<Question> FlashAttentionScene::question(const View& view) const {
   const bool last = next + 1 == steps_in_all();
   if (broken() && last && next > 0) return asked("outcome", outcome_question());
   if (next == 0) return asked("visited", visited_question());
-  if (is_backward()) return backward_question(next);
   if (is_naive()) {
     return next == 1 ? asked("crossings", crossings_question()) : std::nullopt;
   }

@@ -14,10 +14,8 @@ using flash_attention::Break, flash_attention::Variant;
 using words::number;
 
 StepAxis FlashAttentionScene::loaded(const flash_attention::Trace&) {
-  clock_steps();
   find_events();
   StepAxis axis{steps_in_all(), 3, "tile", {"scores", "rescale", "values"}, "steps"};
-  if (is_backward()) axis.phase_names = {"P", "dS", "sums"};
   if (is_naive()) {
     // All tiles of scores, then the softmax of all rows, then the product with V.
     axis.phases = 1;
@@ -35,7 +33,7 @@ double FlashAttentionScene::progress(Cursor cursor) const {
 
 Cursor FlashAttentionScene::known(const lab::Table& table, int row, int column) const {
   // What follows from the knobs alone.
-  if (table.id == "lengths" || table.id == "passes") return {};
+  if (table.id == "lengths") return {};
   return Scene::known(table, row, column);
 }
 
@@ -52,10 +50,7 @@ std::vector<picture::Subject> FlashAttentionScene::subjects_of_row(std::string_v
 
 std::optional<picture::Subject> FlashAttentionScene::subject_of_column(
     std::string_view table_id, std::string_view column_id) const {
-  if (table_id == "steps" && is_backward() && column_id == "dq") {
-    return picture::Subject{"tensor", static_cast<int>(flash_attention::Tensor::dq)};
-  }
-  if (table_id != "steps" || is_naive() || is_backward()) return std::nullopt;
+  if (table_id != "steps" || is_naive()) return std::nullopt;
   if (column_id == "m" || column_id == "l" || column_id == "o") {
     return picture::Subject{std::string(column_id), 0};
   }
@@ -64,8 +59,7 @@ std::optional<picture::Subject> FlashAttentionScene::subject_of_column(
 
 int FlashAttentionScene::table_row(std::string_view table_id, const View& view) const {
   if (table_id == "visits" && view.cursor.tile > 0) {
-    const FlashMoment now = moment(view.cursor);
-    return is_backward() && now.now != nullptr ? now.now->k_tile : trace_.chosen.q_tile;
+    return trace_.chosen.q_tile;
   }
   return Scene::table_row(table_id, view);
 }
@@ -97,7 +91,6 @@ std::vector<std::string> FlashAttentionScene::stage_knobs() const {
 // ---- words that name things -------------------------------------------------------------------------
 
 std::vector<picture::Symbol> FlashAttentionScene::symbols(const View&) const {
-  if (is_backward()) return backward_symbols();
   if (is_naive()) return {};
   const bool own = variant() == Variant::flash_1;
   const auto code = [&](const char* word) {
@@ -129,9 +122,7 @@ std::vector<Readout> FlashAttentionScene::readouts(const View& view) const {
   const FlashMoment now = moment(view.cursor);
   const std::string kernel = "recorded by the kernel while it ran on " + report_.device.name;
   std::vector<Readout> all;
-  if (is_backward()) {
-    all = backward_readouts(now);
-  } else if (!is_naive()) {
+  if (!is_naive()) {
     const bool softened = now.phase == FlashPhase::values;
     // ℓ and O of the tile are there when its values are added: before that those of the tile before.
     const flash_attention::Step* sums = softened ? now.now : now.before;
@@ -164,29 +155,24 @@ std::vector<Readout> FlashAttentionScene::readouts(const View& view) const {
   all.push_back({"tiles", "tiles of scores", std::to_string(tiles),
                  fmt::format("of {}", trace_.visits.size()), lab::Provenance::traced,
                  fmt::format("computed by now, of head {}; {} are at the end", trace_.chosen.head,
-                             visited())});
+                             visited(trace_))});
   double asked = 0;
   for (const flash_attention::LedgerRow& row : trace_.ledger) {
     const Bytes bytes = asked_by(now, row);
     asked += bytes.loaded + bytes.stored;
   }
-  all.push_back({"asked", is_flash_3() ? "asked by the block" : "asked of memory",
-                 bytes_text(asked), "",
+  all.push_back({"asked", "asked of memory", bytes_text(asked), "",
                  now.through ? lab::Provenance::traced : lab::Provenance::derived,
                  now.through ? kernel
                              : "the traced bytes of each tensor, times the share of its tiles that "
                                "are through"});
   if (now.through && now.step > 0) {
     const auto c = static_cast<std::size_t>(trace_.chosen.component);
-    const double got =
-        static_cast<double>(is_backward() ? trace_.backward.dq[c] : trace_.answer.o[c]);
-    const double exact = is_backward() ? trace_.backward.exact_dq[c] : trace_.answer.exact[c];
+    const double got = static_cast<double>(trace_.answer.o[c]), exact = trace_.answer.exact[c];
     const double off = std::abs(got - exact);
-    const bool wrong =
-        (broken() && trace_.result.wrong > 0) ||
-        ((fails(report_, "output") || fails(report_, "dq")) && !words::close(got, exact, 1e-2));
-    all.push_back({"error", is_backward() ? "off the exact dQ by" : "off the exact O by",
-                   number(off, 4), "", lab::Provenance::derived,
+    const bool wrong = (broken() && trace_.result.wrong > 0) ||
+                       (fails(report_, "output") && !words::close(got, exact, 1e-2));
+    all.push_back({"error", "off the exact O by", number(off, 4), "", lab::Provenance::derived,
                    fmt::format("|{} − {}|: component {} of the query, against double on the same "
                                "rounded inputs",
                                number(got, 5), number(exact, 5), trace_.chosen.component),
@@ -199,25 +185,22 @@ std::vector<Readout> FlashAttentionScene::readouts(const View& view) const {
 
 SourceMark FlashAttentionScene::source(const View& view) const {
   const FlashMoment now = moment(view.cursor);
-  if (is_backward()) return backward_source(now);
   const auto at = [&](FlashPhase phase) {
-    const bool three = is_flash_3();
     switch (phase) {
       case FlashPhase::scores:
-        return three ? flash_attention::Mark::issues_s : flash_attention::Mark::scores;
+        return flash_attention::Mark::scores;
       case FlashPhase::rescale:
-        return three                           ? flash_attention::Mark::weights
-               : variant() == Variant::flash_1 ? flash_attention::Mark::rescale
-                                               : flash_attention::Mark::softmax;
+        return variant() == Variant::flash_1 ? flash_attention::Mark::rescale
+                                             : flash_attention::Mark::softmax;
       case FlashPhase::weights:
         return flash_attention::Mark::weights;
       default:
-        return three ? flash_attention::Mark::issues_o : flash_attention::Mark::values;
+        return flash_attention::Mark::values;
     }
   };
   const int current = now.now == nullptr ? -1 : static_cast<int>(at(now.phase));
-  SourceMark mark = source_mark(flash_attention::source_path(variant(), trace_.pass, trace_.dtype),
-                                trace_.lines, current);
+  SourceMark mark =
+      source_mark(flash_attention::source_path(variant(), trace_.dtype), trace_.lines, current);
   if (now.now == nullptr) return mark;
   const auto say = [&](FlashPhase phase, std::string value) {
     const int line = trace_.lines[static_cast<std::size_t>(at(phase))];

@@ -9,17 +9,15 @@
 
 namespace tilestep::scenes {
 
-using flash_attention::Break, flash_attention::Tensor, flash_attention::TileKind,
-    flash_attention::Variant;
+using flash_attention::Break, flash_attention::TileKind, flash_attention::Variant;
 using words::counted, words::number;
 
 // ---- before anything ----------------------------------------------------------------------------------
 
 /// What each block will do: who owns what.
 std::string FlashAttentionScene::sentence_of_rows(const FlashMoment& now) const {
-  if (is_backward()) return sentence_of_backward(now);
   if (now.through) return "The chosen query sees no key: its O is 0 and no tile is visited.";
-  const flash_attention::Dispatch& plan = trace_.plan;
+  const attention::Dispatch& plan = trace_.plan;
   switch (variant()) {
     case Variant::naive:
       return fmt::format("Nothing is computed: {} of scores wait for a block each.",
@@ -27,16 +25,13 @@ std::string FlashAttentionScene::sentence_of_rows(const FlashMoment& now) const 
     case Variant::flash_1:
       return fmt::format(
           "Nothing is computed: one block for all of the head, keys in its outer loop.");
-    case Variant::flash_2:
+    default:
       if (has_bytes()) {
         return fmt::format("Nothing is computed: Q and K wait to become {}, a scale a tile.",
                            name_of(trace_.dtype));
       }
       return fmt::format("Nothing is computed: {}, each with its tile of queries.",
                          counted(plan.q_tiles, "block"));
-    default:
-      return fmt::format("Nothing is computed: a block has {} of 64 queries each.",
-                         counted((plan.threads - 128) / 128, "warpgroup"));
   }
 }
 
@@ -88,7 +83,6 @@ std::string FlashAttentionScene::sentence_of_flash(const FlashMoment& now) const
 std::string FlashAttentionScene::sentence(const FlashMoment& now) const {
   if (now.now == nullptr) return sentence_of_rows(now);
   if (judged(now)) return fmt::format("{}: {}", name_of(trace_.broken), outcome());
-  if (is_backward()) return sentence_of_backward(now);
   if (!is_naive()) return sentence_of_flash(now);
   const std::int64_t scores = std::int64_t{trace_.shape.length} * trace_.shape.length;
   if (now.phase == FlashPhase::scores) {
@@ -105,9 +99,7 @@ std::string FlashAttentionScene::sentence(const FlashMoment& now) const {
 std::string FlashAttentionScene::brief(const FlashMoment& now) const {
   if (now.now == nullptr) return "Nothing is computed.";
   if (judged(now)) return trace_.result.outcome;
-  if (is_backward() && now.phase == FlashPhase::values) return "dQ, dK and dV";
-  const char* const kDoing[] = {
-      "", is_backward() ? "P" : "scores", "rescale", "softmax", "dS", "O += P V"};
+  constexpr const char* kDoing[] = {"", "scores", "rescale", "softmax", "O += P V"};
   return fmt::format("Tile {}: {}", now.now->k_tile, kDoing[static_cast<std::size_t>(now.phase)]);
 }
 
@@ -116,36 +108,34 @@ std::string FlashAttentionScene::brief(const FlashMoment& now) const {
 std::string FlashAttentionScene::outcome() const {
   const flash_attention::BrokenResult& what = trace_.result;
   if (what.wrong > 0) {
-    return fmt::format("{} of {} numbers of {} {} wrong.", what.wrong, what.elements,
-                       is_backward() ? "dQ, dK and dV" : "O", what.wrong == 1 ? "is" : "are");
+    return fmt::format("{} of {} numbers of O {} wrong.", what.wrong, what.elements,
+                       what.wrong == 1 ? "is" : "are");
   }
   if (what.more_bytes > 0) {
     return fmt::format("O is right, and {} were written for nothing.",
                        bytes_text(static_cast<double>(what.more_bytes)));
   }
-  return is_backward() ? "dQ, dK and dV are right this time, which proves nothing."
-                       : "O is right this time, which proves nothing.";
+  return "O is right this time, which proves nothing.";
 }
 
 /// The worst of it in numbers.
 std::string FlashAttentionScene::result_sentence() const {
   const flash_attention::BrokenResult& what = trace_.result;
   if (what.wrong > 0) {
-    const bool of_key = what.tensor == Tensor::dk || what.tensor == Tensor::dv;
-    return fmt::format("first wrong: {}head {}, {} {}, component {}: {} instead of {}; worst by {}",
-                       is_backward() ? fmt::format("{}, ", name_of(what.tensor)) : "", what.head,
-                       of_key ? "key" : "query", what.query, what.component, number(what.got, 4),
-                       number(what.want, 4), number(what.largest, 4));
+    return fmt::format(
+        "first wrong: head {}, query {}, component {}: {} instead of {}; worst by {}", what.head,
+        what.query, what.component, number(what.got, 4), number(what.want, 4),
+        number(what.largest, 4));
   }
   return what.more_bytes > 0 ? "no number is wrong: only the bytes tell" : "no number is wrong";
 }
 
 /// What the dispatcher chose where it is not what was asked for.
 std::vector<std::string> FlashAttentionScene::note_lines() const {
-  const flash_attention::Dispatch& plan = trace_.plan;
+  const attention::Dispatch& plan = trace_.plan;
   std::vector<std::string> lines;
-  if (!plan.instead.empty()) {
-    lines.push_back(fmt::format("{} {}", name_of(plan.asked), plan.instead));
+  if (!trace_.instead.empty()) {
+    lines.push_back(fmt::format("{} {}", name_of(trace_.asked), trace_.instead));
   }
   for (const std::string* line : {&plan.filled, &plan.resized, &plan.cut}) {
     if (!line->empty()) lines.push_back(*line);
@@ -158,7 +148,6 @@ std::vector<std::string> FlashAttentionScene::note_lines() const {
 /// Each is told by what came before it alone.
 void FlashAttentionScene::find_events() {
   const int all = steps_in_all();
-  if (is_backward()) return find_backward_events();
   if (is_naive()) {
     if (all > 1) events_.push_back({{all, 0}, "all scores are in memory"});
     if (all > 0) {

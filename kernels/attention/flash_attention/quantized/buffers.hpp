@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kernels/attention/flash_attention/quantized/problem.hpp"
-#include "kernels/attention/flash_attention/shared/problem.hpp"
+#include "kernels/attention/shared/problem.hpp"
 
 namespace tilestep::flash_attention {
 

@@ -7,10 +7,13 @@
 // that the scores, and their log-sum-exp, can be the true ones all the same.
 
 #include "kernels/attention/flash_attention/quantized/problem.hpp"
-#include "kernels/attention/flash_attention/shared/softmax.hpp"
+#include "kernels/attention/shared/softmax.hpp"
 #include "kernels/base/simt/hopper.hpp"
 
 namespace tilestep::flash_attention::SIMT_BACKEND {
+
+using namespace attention::SIMT_BACKEND;
+using attention::SIMT_BACKEND::online_softmax;  // and not the lesson of that name
 
 using simt::hopper::Format;
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/attention/flash_attention/shared/weights.hpp"
+#include "kernels/attention/shared/weights.hpp"
 #include "kernels/base/numeric/index.hpp"
 
 namespace tilestep::flash_attention {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "kernels/attention/flash_attention/quantized/problem.hpp"
-#include "kernels/attention/flash_attention/shared/reference.hpp"
+#include "kernels/attention/shared/reference.hpp"
 
 /// \file
 /// What scores from 8-bit numbers should come to, and what the 8 bits cost.

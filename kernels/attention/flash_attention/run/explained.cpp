@@ -55,7 +55,9 @@ void run_in_bf16(simt::Device& device, const Params& params, const Inputs& input
   outcome.s = values_of(s.download());
   outcome.p = values_of(p.download());
   outcome.lse = lse.download();
-  records.download(outcome);
+  outcome.visits = records.visits.download();
+  outcome.steps = records.steps.download();
+  outcome.asked = records.ledger();
   outcome.formula = ledger_of(plan, task, params.broken, inputs.begins);
 }
 
@@ -86,13 +88,6 @@ Outcome run_explained(simt::Device& device, const Params& params, const Inputs& 
   simt::require_within("flash-attention: query", chosen.query, 0, params.seq - 1);
   simt::require_within("flash-attention: component", chosen.component, 0,
                        outcome.plan.head_dim - 1);
-  if (params.pass != Pass::forward) {
-    throw Error("flash-attention: there is no explained kernel of a backward pass");
-  }
-  if (is_flash_3(outcome.plan.runs)) {
-    run_flash_3(device, params, inputs, chosen, outcome);
-    return outcome;
-  }
   if (outcome.plan.quantized) {
     run_quantized(device, params, inputs, chosen, outcome);
   } else {

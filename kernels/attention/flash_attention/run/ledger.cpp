@@ -82,16 +82,6 @@ Ledger ledger_of(const Plan& plan, const Task& task, Break broken, const std::ve
   if (plan.quantized) return quantized_ledger(plan, task, begins);
   Ledger ledger{};
   const auto at = [&](Tensor tensor) -> Asked& { return ledger[static_cast<std::size_t>(tensor)]; };
-  if (is_flash_3(plan.runs)) {
-    for (int q_tile = 0; q_tile < plan.q_tiles; ++q_tile) {
-      add_flash_3(ledger, plan, task, q_tile, kElementBytes);
-    }
-    for (Asked& asked : ledger) {
-      asked.loaded *= static_cast<Count>(task.heads);
-      asked.stored *= static_cast<Count>(task.heads);
-    }
-    return ledger;
-  }
   const Count bytes = kElementBytes;
   const auto heads = static_cast<Count>(task.heads);
   const auto length = static_cast<Count>(task.length());
@@ -126,27 +116,8 @@ Ledger ledger_of(const Plan& plan, const Task& task, Break broken, const std::ve
   return ledger;
 }
 
-void add_flash_3(Ledger& ledger, const Plan& plan, const Task& task, int q_tile,
-                 std::size_t output_bytes) {
-  const auto at = [&](Tensor tensor) -> Asked& { return ledger[static_cast<std::size_t>(tensor)]; };
-  const int length = task.length();
-  const int row = q_tile * plan.block_q;
-  const int end = std::min(row + plan.block_q, length);
-  const flash_3::KeyTiles tiles = flash_3::tiles_seen(plan.rule, row, end - 1, plan.block_k);
-  const int past_keys = std::min((tiles.last + 1) * plan.block_k, length);
-  const auto rows = static_cast<Count>(end - row);
-  const auto keys = static_cast<Count>(past_keys - tiles.first * plan.block_k);
-  const auto numbers = static_cast<Count>(task.head_dim);
-  constexpr Count kBytes = 2;
-  at(Tensor::q).loaded += rows * numbers * kBytes;
-  at(Tensor::k).loaded += keys * numbers * kBytes;
-  at(Tensor::v).loaded += keys * numbers * kBytes;
-  at(Tensor::o).stored += rows * numbers * output_bytes;
-  at(Tensor::lse).stored += rows * sizeof(float);
-}
-
-std::array<unsigned long long, kTensors> held_by(const Plan& plan, const Task& task, Break broken) {
-  std::array<unsigned long long, kTensors> held{};
+Held held_by(const Plan& plan, const Task& task, Break broken) {
+  Held held{};
   const auto at = [&](Tensor tensor) -> Count& { return held[static_cast<std::size_t>(tensor)]; };
   const Count bytes = kElementBytes;
   const Count rows = static_cast<Count>(task.heads) * static_cast<Count>(task.length());

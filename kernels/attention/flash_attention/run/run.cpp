@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 
 #include "kernels/attention/flash_attention/quantized/reference.hpp"
 #include "kernels/attention/flash_attention/run/ledger.hpp"
@@ -18,97 +17,6 @@ namespace {
 using numeric::index_of;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-// ---- the plan ---------------------------------------------------------------------------------------
-
-Shape shape_of(const Run& run, const Plan& plan) {
-  const Params& part = run.excerpt.params;
-  return {part.seq,         part.heads,          part.kv_heads, run.params.seq,
-          run.params.heads, run.params.kv_heads, plan.head_dim, plan.columns};
-}
-
-Dispatch dispatch_of(const Run& run, const Outcome& shown) {
-  const Plan& plan = shown.plan;
-  return {plan.asked,   plan.runs,       plan.instead, plan.filled,
-          plan.resized, run.excerpt.cut, plan.block_q, plan.block_k,
-          plan.q_tiles, plan.k_tiles,    plan.threads, static_cast<int>(plan.shared_bytes),
-          shown.blocks};
-}
-
-// ---- visits -----------------------------------------------------------------------------------------
-
-/// The visits of a head, in the kernels' own words.
-const Visit& visit_at(const Outcome& shown, int head, int q_tile, int k_tile) {
-  return shown.visits[index_of(head * shown.plan.q_tiles + q_tile, k_tile, shown.plan.k_tiles)];
-}
-
-/// Clocks are counted from the first visit's begin on.
-long long first_clock(const Outcome& shown) {
-  long long first = std::numeric_limits<long long>::max();
-  for (const Visit& visit : shown.visits) {
-    if (visit.block >= 0 && visit.begin >= 0) first = std::min(first, visit.begin);
-  }
-  return is_flash_3(shown.plan.runs) ? 0 : first;  // flash-3's are counted from the first event on
-}
-std::int64_t clock_from(long long clock, long long first) {
-  return clock < 0 ? -1 : clock - first;
-}
-
-std::vector<TileVisit> visits_of(const Outcome& shown, int head, Pass pass) {
-  const bool counts = pass == Pass::forward && shown.plan.runs != Variant::naive;
-  const long long first = first_clock(shown);
-  std::vector<TileVisit> visits;
-  for (int q_tile = 0; q_tile < shown.plan.q_tiles; ++q_tile) {
-    for (int k_tile = 0; k_tile < shown.plan.k_tiles; ++k_tile) {
-      const Visit& from = visit_at(shown, head, q_tile, k_tile);
-      TileVisit visit;
-      if (from.block >= 0) {
-        visit.kind = static_cast<TileKind>(from.kind);
-        visit.block = from.block;
-        visit.order = from.order;
-        visit.rescaled = counts ? from.rescaled : -1;
-        visit.o_reads = from.o_reads;
-        visit.o_writes = from.o_writes;
-        visit.begin = clock_from(from.begin, first);
-        visit.end = clock_from(from.end, first);
-      }
-      visits.push_back(visit);
-    }
-  }
-  return visits;
-}
-
-std::vector<BlockLane> lanes_of(const Outcome& shown, int heads, Pass pass) {
-  const long long first = first_clock(shown);
-  const bool of_keys = pass != Pass::forward;
-  const bool of_head = shown.plan.runs == Variant::flash_1 || of_keys;
-  std::map<int, BlockLane> lanes;
-  for (int head = 0; head < heads; ++head) {
-    for (int q_tile = 0; q_tile < shown.plan.q_tiles; ++q_tile) {
-      for (int k_tile = 0; k_tile < shown.plan.k_tiles; ++k_tile) {
-        const Visit& visit = visit_at(shown, head, q_tile, k_tile);
-        if (visit.block < 0) continue;
-        const auto [place, fresh] = lanes.try_emplace(
-            visit.block,
-            BlockLane{visit.block, head, of_head ? -1 : q_tile, of_keys ? k_tile : -1, 0, -1, -1});
-        BlockLane& lane = place->second;
-        if (!fresh && visit.order == 0 && !of_head) {
-          lane.head = head;  // a block of flash-3 has several tiles of queries
-          lane.q_tile = q_tile;
-        }
-        ++lane.visits;
-        const std::int64_t begin = clock_from(visit.begin, first);
-        if (begin >= 0 && (lane.begin < 0 || begin < lane.begin)) lane.begin = begin;
-        lane.end = std::max(lane.end, clock_from(visit.end, first));
-      }
-    }
-  }
-  std::vector<BlockLane> all;
-  for (const auto& [block, lane] : lanes) {
-    if (all.size() < kShownBlocks) all.push_back(lane);
-  }
-  return all;
-}
 
 // ---- the chosen query -------------------------------------------------------------------------------
 
@@ -154,7 +62,6 @@ void require_recorded(const Trace& trace, std::size_t steps) {
     seen += trace.visit(trace.chosen.q_tile, tile).order >= 0 ? 1 : 0;
   }
   if (steps < seen) simt::refuse_unrecorded("the chosen query's steps", steps, seen);
-  if (is_flash_3(trace.plan.runs)) return;
   const std::size_t ended =
       count([](const TileVisit& one) { return one.order >= 0 && one.end >= 0; });
   if (ended < visited) simt::refuse_unrecorded("the tiles' ends", ended, visited);
@@ -218,33 +125,13 @@ Answer answer_of(const Run& run, const Outcome& shown, const Trace& trace) {
 
 // ---- bytes ------------------------------------------------------------------------------------------
 
-std::vector<LedgerRow> ledger_rows(const Run& run, const Outcome& shown) {
+std::vector<LedgerRow> ledger_of_run(const Run& run, const Outcome& shown) {
   const Params& params = run.params;
   const Task task = task_of(params);
+  const Plan whole = plan_of(params);
   const std::vector<int> begins = begins_of(document_lengths(params.seq, params.seed));
-  Ledger all{};
-  std::array<unsigned long long, kTensors> held{}, kept{};
-  if (params.pass == Pass::forward) {
-    const Plan whole = plan_of(params);
-    all = ledger_of(whole, task, params.broken, begins);
-    held = held_by(whole, task, params.broken);
-  } else {
-    const Plan whole = backward_plan_of(params);
-    all = backward_ledger_of(whole, task, begins);
-    const BackwardMemory memory = backward_memory_of(whole, task);
-    held = memory.held;
-    kept = memory.kept;
-  }
-  const auto number = [](unsigned long long bytes) { return static_cast<std::int64_t>(bytes); };
-  std::vector<LedgerRow> rows;
-  for (std::size_t i = 0; i < kTensors; ++i) {
-    if (held[i] == 0 && shown.asked[i] == Asked{} && shown.formula[i] == Asked{}) continue;
-    rows.push_back({static_cast<Tensor>(i), number(shown.asked[i].loaded),
-                    number(shown.asked[i].stored), number(shown.formula[i].loaded),
-                    number(shown.formula[i].stored), number(all[i].loaded), number(all[i].stored),
-                    number(held[i]), number(kept[i])});
-  }
-  return rows;
+  return ledger_rows(shown.asked, shown.formula, ledger_of(whole, task, params.broken, begins),
+                     held_by(whole, task, params.broken));
 }
 
 unsigned long long sum_of(const Ledger& ledger) {
@@ -279,17 +166,8 @@ BrokenResult result_of(const Run& run, const Outcome& shown, const Trace& trace)
   if (run.params.broken == Break::none) return result;
   result.elements = static_cast<int>(shown.o.size());
   for (std::size_t i = 0; i < shown.o.size(); ++i) {
-    if (!is_wrong(run, shown, i)) continue;
-    const auto got = static_cast<double>(shown.o[i]);
-    if (result.wrong++ == 0) {
-      const int row = static_cast<int>(i) / trace.shape.head_dim;
-      result.head = row / trace.shape.length;
-      result.query = row % trace.shape.length;
-      result.component = static_cast<int>(i) % trace.shape.head_dim;
-      result.got = got;
-      result.want = run.exact.o.value[i];
-    }
-    result.largest = std::max(result.largest, std::abs(got - run.exact.o.value[i]));
+    result.add(Tensor::o, i, static_cast<double>(shown.o[i]), run.exact.o.value[i],
+               run.exact.o.bound[i], trace.shape.length, trace.shape.head_dim);
   }
   result.more_bytes = static_cast<std::int64_t>(sum_of(shown.asked)) -
                       static_cast<std::int64_t>(sum_of(run.sound.asked));
@@ -301,12 +179,19 @@ BrokenResult result_of(const Run& run, const Outcome& shown, const Trace& trace)
 
 }  // namespace
 
-Trace frame_of(const Run& run, const Outcome& shown, bool emulated) {
+Trace trace_of(const Run& run, const Outcome& shown, bool emulated) {
   const Params& part = run.excerpt.params;
+  const Plan& plan = shown.plan;
   Trace trace;
-  trace.pass = run.params.pass;
-  trace.plan = dispatch_of(run, shown);
-  trace.shape = shape_of(run, shown.plan);
+  trace.asked = plan.asked;
+  trace.runs = plan.runs;
+  trace.instead = plan.instead;
+  trace.plan = {plan.filled,  plan.resized, run.excerpt.cut,
+                plan.block_q, plan.block_k, plan.q_tiles,
+                plan.k_tiles, plan.threads, static_cast<int>(plan.shared_bytes),
+                shown.blocks};
+  trace.shape = {part.seq,         part.heads,          part.kv_heads, run.params.seq,
+                 run.params.heads, run.params.kv_heads, plan.head_dim, plan.columns};
   trace.dtype = part.dtype;
   trace.smooth_k = run.sound.plan.smooth_k;
   trace.quantized = run.quantized.rows;
@@ -319,27 +204,22 @@ Trace frame_of(const Run& run, const Outcome& shown, bool emulated) {
     trace.documents = document_lengths(run.params.seq, run.params.seed);
   }
   trace.broken = part.broken;
-  const bool flash_3 = is_flash_3(shown.plan.runs);
-  trace.clock_unit = emulated ? (flash_3 ? "words" : "tiles") : (flash_3 ? "cycles" : "ns");
+  trace.clock_unit = emulated ? "tiles" : "ns";
   trace.chosen = {run.chosen.head, run.chosen.query, run.chosen.component,
-                  run.chosen.query / shown.plan.block_q, shown.block};
-  trace.visits = visits_of(shown, run.chosen.head, part.pass);
-  trace.blocks = lanes_of(shown, part.heads, part.pass);
-  trace.ledger = ledger_rows(run, shown);
-  trace.lines = mark_lines(shown.plan.runs, part.pass, part.dtype);
-  return trace;
-}
-
-Trace trace_of(const Run& run, const Outcome& shown, bool emulated) {
-  Trace trace = frame_of(run, shown, emulated);
-  const bool flash_3 = is_flash_3(shown.plan.runs);
-  trace.o_recorded = shown.plan.runs != Variant::naive && !flash_3;
+                  run.chosen.query / plan.block_q, shown.block};
+  const Launched visited{shown.visits, plan,
+                         plan.runs == Variant::flash_1 ? Owns::head : Owns::query_tile,
+                         plan.runs != Variant::naive};
+  trace.visits = visits_of(visited, run.chosen.head);
+  trace.blocks = lanes_of(visited, part.heads);
+  trace.ledger = ledger_of_run(run, shown);
+  trace.lines = mark_lines(plan.runs, part.dtype);
+  trace.o_recorded = plan.runs != Variant::naive;
   trace.scores = row_of(shown.s, run);
   trace.weights = row_of(shown.p, run);
   trace.steps = steps_of(shown, trace);
   trace.answer = answer_of(run, shown, trace);
   trace.wrong = wrong_of_tiles(run, shown, trace);
-  trace.events = shown.events;
   trace.result = result_of(run, shown, trace);
   return trace;
 }
@@ -350,14 +230,9 @@ Run run_of(const Params& params, simt::Device& device, lab::Progress& progress) 
   progress.report(0, "making Q, K and V");
   run.excerpt = excerpt_of(params);
   Params& part = run.excerpt.params;
-  run.chosen = {std::min(params.head, part.heads - 1), std::min(params.query, part.seq - 1),
-                std::min(params.component, columns_of(part.head_dim) - 1)};
+  run.chosen.query = std::min(params.query, part.seq - 1);
   const Inputs inputs = inputs_of(run.excerpt);
   progress.check();
-  if (params.pass != Pass::forward) {
-    run_backward(run, inputs, device, progress);
-    return run;
-  }
   progress.report(0.1, "running the kernels");
   Params sound = part;
   sound.broken = Break::none;

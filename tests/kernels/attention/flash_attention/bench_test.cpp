@@ -6,9 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "kernels/attention/flash_attention/backward/bench_problem.hpp"
-#include "kernels/attention/flash_attention/bench/counts.hpp"
-#include "kernels/attention/flash_attention/bench/peers.hpp"
+#include "kernels/attention/shared/peers.hpp"
 #include "tests/kernels/attention/flash_attention/testing.hpp"
 #include "tests/kernels/base/lab/timed_emulation.hpp"
 
@@ -22,13 +20,12 @@ namespace {
 BenchSizes tiny() {
   BenchSizes sizes;
   sizes.lengths = {136};
-  sizes.backward_lengths = {136};
   sizes.heads = {2, 1};
   sizes.longest_flash_1 = 200;
   sizes.counted_length = 64;
   sizes.counted_heads = 1;
-  sizes.rounds = 1;
-  sizes.peers = false;
+  sizes.pace.rounds = 1;
+  sizes.pace.peers = false;
   return sizes;
 }
 
@@ -73,16 +70,9 @@ TEST_CASE("attention's bench compares, times and counts all that it has", "[flas
   device.pretend().memory_bytes = std::size_t{1} << 34;
   const lab::Report report = bench_report(device, tests::unwatched, tiny());
   tests::check_holds(report);
-  CHECK(report.checks.size() == count_of<Variant>() + count_of<BackwardRung>());
+  CHECK(report.checks.size() == count_of<Variant>());
   const lab::Table& ladder = tests::table_in(report, "ladder_measured");
   CHECK(ladder.rows.size() == 2 * 2 * count_of<Variant>());  // head dimensions, masks
-  const lab::Table& backward = tests::table_in(report, "backward");
-  REQUIRE(backward.rows.size() == 2 * 2 * count_of<BackwardRung>());
-  // Five products for the forward pass's two.
-  REQUIRE(report.measurement("backward_rate", "backward-hopper 128 full 136") != nullptr);
-  CHECK(report.measurement("backward_rate", "backward-hopper 128 full 136")->value ==
-        Approx(10.0 * 136 * 136 * 128 / 1e9));
-  CHECK(tests::table_in(report, "backward_peers").rows.empty());
   CHECK(tests::table_in(report, "causal").rows.size() == 2 * count_of<Variant>());
   CHECK(tests::table_in(report, "bytes").rows.size() == 2 * count_of<Variant>());
   CHECK(tests::table_in(report, "pipes").rows.size() == 2 * count_of<Variant>());
@@ -93,8 +83,8 @@ TEST_CASE("attention's bench compares, times and counts all that it has", "[flas
   }
   // In 1 ms: 4 N² d h, half of that with a causal mask.
   const double full = 4.0 * 136 * 136 * 128 / 1e9;
-  REQUIRE(report.measurement("attention_rate", "flash-3 128 full 136") != nullptr);
-  CHECK(report.measurement("attention_rate", "flash-3 128 full 136")->value == Approx(full));
+  REQUIRE(report.measurement("attention_rate", "flash-2 128 full 136") != nullptr);
+  CHECK(report.measurement("attention_rate", "flash-2 128 full 136")->value == Approx(full));
   CHECK(report.measurement("attention_rate", "flash-2 128 causal 136")->value == Approx(full / 2));
   CHECK(report.measurement("fraction_of_cudnn") == nullptr);
   CHECK(contains(report.summary, "cuDNN"));
@@ -105,15 +95,13 @@ TEST_CASE("attention's quick bench has the ladder at one length", "[flash_attent
   device.pretend().memory_bytes = std::size_t{1} << 34;
   BenchSizes sizes = tiny();
   sizes.head_dims = {64};
-  sizes.backward_lengths = {};
   sizes.quick = true;
   const lab::Report report = bench_report(device, tests::unwatched, sizes);
-  tests::check_quick(report, {"backward", "backward_peers", "bytes", "pipes"});
+  tests::check_quick(report, {"bytes", "pipes"});
   CHECK(tests::table_in(report, "ladder_measured").rows.size() == 2 * count_of<Variant>());
   const BenchSizes quick = BenchSizes::of_quick();
   REQUIRE(quick.lengths.size() == 1);
   CHECK(quick.lengths[0] <= quick.longest_flash_1);  // all rungs are timed
-  CHECK(quick.backward_lengths.empty());
 }
 
 TEST_CASE("kernels whose scores find no room, or that take all day, are not timed",
@@ -162,18 +150,14 @@ TEST_CASE("attention's bench stands beside PyTorch in another process", "[flash_
   device.pretend().memory_bytes = std::size_t{1} << 34;
   BenchSizes sizes = tiny();
   sizes.head_dims = {64};
-  sizes.peers = true;
+  sizes.pace.peers = true;
   const lab::Report report = bench_report(device, tests::unwatched, sizes);
   // cuDNN and FlashAttention 2, by PyTorch, full and causal.
   CHECK(tests::table_in(report, "peers").rows.size() == 4);
   // Ours take 1 ms, theirs 2.
-  REQUIRE(report.measurement("fraction_of_cudnn", "flash-3 64 causal 136") != nullptr);
-  CHECK(report.measurement("fraction_of_cudnn", "flash-3 64 causal 136")->value == Approx(2));
+  REQUIRE(report.measurement("fraction_of_cudnn", "flash-2 64 causal 136") != nullptr);
+  CHECK(report.measurement("fraction_of_cudnn", "flash-2 64 causal 136")->value == Approx(2));
   CHECK(report.measurement("fraction_of_torch", "flash-2 64 full 136")->value == Approx(2));
-  CHECK(tests::table_in(report, "backward_peers").rows.size() == 4);
-  REQUIRE(report.measurement("fraction_of_cudnn", "backward-hopper 64 causal 136") != nullptr);
-  CHECK(report.measurement("fraction_of_cudnn", "backward-hopper 64 causal 136")->value ==
-        Approx(2));
 }
 
 TEST_CASE("a peer that cannot be asked is named with the reason", "[flash_attention]") {

@@ -1,6 +1,6 @@
 // The description of masks against asking each pair of a query and a key.
 
-#include "kernels/attention/flash_attention/shared/mask.hpp"
+#include "kernels/attention/shared/mask.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -11,7 +11,7 @@
 #include "tests/catch.hpp"
 
 using namespace tilestep;
-using namespace tilestep::flash_attention;
+using namespace tilestep::attention;
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "kernels/attention/flash_attention/run/excerpt.hpp"
-#include "kernels/attention/flash_attention/shared/weights.hpp"
+#include "kernels/attention/shared/weights.hpp"
 #include "kernels/base/lab/random.hpp"
 #include "tests/catch.hpp"
 

@@ -33,30 +33,10 @@ Trace trace_with(const Params& params) {
 }
 
 Params small(Variant variant) {
-  Params params{.variant = variant, .seq = 100, .heads = 2};
-  if (is_flash_3(variant)) {
-    params.seq = 200;
-    params.head_dim = HeadDim::d64;
-  }
-  return params;
+  return {.variant = variant, .seq = 100, .heads = 2};
 }
 
 }  // namespace
-
-TEST_CASE("flash-3's rungs hold the lesson's checks under every mask that they have",
-          "[flash_attention]") {
-  const auto device = emulated();
-  for (const Variant variant :
-       {Variant::flash_3_tma, Variant::flash_3_ping_pong, Variant::flash_3}) {
-    for (const Mask mask : {Mask::none, Mask::causal, Mask::sliding_window}) {
-      Params params = small(variant);
-      params.mask = mask;
-      const lab::Report report = held_run(*device, params);
-      CHECK(report.summary.back() == '.');
-      CHECK(trace_from_json(report.trace).clock_unit == "words");
-    }
-  }
-}
 
 TEST_CASE("the defaults' trace has the mask's tiles, in the blocks' order", "[flash_attention]") {
   const Trace trace = trace_with({});
@@ -75,7 +55,7 @@ TEST_CASE("the defaults' trace has the mask's tiles, in the blocks' order", "[fl
       CHECK(visit.begin == (k <= q ? k : -1));
       CHECK(visit.end == (k <= q ? k + 1 : -1));
       CHECK(visit.o_writes == (k == q ? 32 : 0));
-      CHECK(trace.step_of(visit) == (k <= q ? k + 1 : 0));
+      CHECK(step_of(trace.steps, visit) == (k <= q ? k + 1 : 0));
       visited += visit.order >= 0;
     }
   }
@@ -84,8 +64,8 @@ TEST_CASE("the defaults' trace has the mask's tiles, in the blocks' order", "[fl
   REQUIRE(trace.blocks.size() == 16);
   for (const BlockLane& lane : trace.blocks) {
     CHECK(lane.head == lane.block / 8);
-    CHECK(lane.q_tile == 7 - lane.block % 8);
-    CHECK(lane.visits == lane.q_tile + 1);
+    CHECK(lane.tile == 7 - lane.block % 8);
+    CHECK(lane.visits == lane.tile + 1);
     CHECK(lane.end - lane.begin == lane.visits);
   }
   REQUIRE(trace.steps.size() == 8);
@@ -95,24 +75,21 @@ TEST_CASE("the defaults' trace has the mask's tiles, in the blocks' order", "[fl
 }
 
 TEST_CASE("the steps lead to the answer, and the answer is right", "[flash_attention]") {
-  for (const Variant variant :
-       {Variant::flash_1, Variant::flash_2, Variant::flash_3_tma, Variant::flash_3}) {
+  for (const Variant variant : {Variant::flash_1, Variant::flash_2}) {
     Params params = small(variant);
     params.mask = Mask::none;
     params.query = 70;
-    params.component = 5;
     CAPTURE(words(params));
     const Trace trace = trace_with(params);
     REQUIRE_FALSE(trace.steps.empty());
     const Step& last = trace.steps.back();
-    CHECK(trace.answer.o_after.back() == Approx(trace.answer.exact[5]));
-    CHECK(static_cast<double>(trace.answer.o[5]) == Approx(trace.answer.exact[5]).margin(0.02));
+    CHECK(trace.answer.o_after.back() == Approx(trace.answer.exact[0]));
+    CHECK(static_cast<double>(trace.answer.o[0]) == Approx(trace.answer.exact[0]).margin(0.02));
     CHECK(static_cast<double>(last.m_after) + std::log(static_cast<double>(last.l)) ==
           Approx(trace.answer.exact_lse).epsilon(1e-4));
-    CHECK(trace.o_recorded == !is_flash_3(variant));
-    if (!trace.o_recorded) continue;
+    CHECK(trace.o_recorded);
     const double divisor = variant == Variant::flash_1 ? 1 : static_cast<double>(last.l);
-    CHECK(static_cast<double>(last.o) / divisor == Approx(trace.answer.exact[5]).margin(0.02));
+    CHECK(static_cast<double>(last.o) / divisor == Approx(trace.answer.exact[0]).margin(0.02));
   }
 }
 
@@ -153,74 +130,11 @@ TEST_CASE("the ledger is that of the formula, by hand too", "[flash_attention]")
   CHECK(scores.loaded == 2 * 256 * 256 * 2);
   CHECK(scores.stored == 2 * 256 * 256 * 2);
   CHECK(scores.held == 2 * 256 * 256 * 2);
-  // Of flash-3 the chosen block's: two tiles of 128 queries of none's 4, each with all keys.
-  const Trace third = trace_with({.variant = Variant::flash_3,
-                                  .seq = 512,
-                                  .heads = 1,
-                                  .head_dim = HeadDim::d128,
-                                  .mask = Mask::none});
-  CHECK(row_of(third, Tensor::q).loaded == 2 * 128 * 128 * 2);
-  CHECK(row_of(third, Tensor::v).loaded == 2 * 512 * 128 * 2);
-  CHECK(row_of(third, Tensor::v).whole_loaded == 4 * 512 * 128 * 2);
-  CHECK(row_of(third, Tensor::o).stored == 2 * 128 * 128 * 4);  // FP32 where it is explained
-  CHECK(row_of(third, Tensor::o).whole_stored == 512 * 128 * 2);
-}
-
-namespace {
-
-/// Whether the lane's softmax runs while its products with V are under way. Clocks count Hopper's words, of which
-/// softmax has none.
-bool weighs_under_products(const std::vector<Span>& spans, int lane) {
-  for (const Span& softmax : spans) {
-    if (softmax.lane != lane || softmax.what != Activity::softmax) continue;
-    for (const Span& values : spans) {
-      if (values.lane != lane || values.what != Activity::values) continue;
-      if (values.begin <= softmax.begin && values.end > softmax.end) return true;
-    }
-  }
-  return false;
-}
-
-}  // namespace
-
-TEST_CASE("flash-3's lanes: who weighs while the tensor cores multiply", "[flash_attention]") {
-  for (const Variant variant :
-       {Variant::flash_3_tma, Variant::flash_3_ping_pong, Variant::flash_3}) {
-    CAPTURE(std::string(name_of(variant)));
-    const Trace trace = trace_with({.variant = variant,
-                                    .seq = 512,
-                                    .heads = 1,
-                                    .head_dim = HeadDim::d128,
-                                    .mask = Mask::none});
-    const auto spans = spans_of(trace);
-    REQUIRE_FALSE(spans.empty());
-    std::map<std::pair<int, Activity>, int> counts;
-    for (const Span& span : spans) {
-      CHECK(span.begin <= span.end);
-      ++counts[{span.lane, span.what}];
-    }
-    const int turns = variant == Variant::flash_3 ? 2 : 1;
-    CHECK(counts[{0, Activity::copies}] == turns * 2 * 8);  // K and V of eight tiles
-    for (const int lane : {1, 2}) {
-      CHECK(counts[{lane, Activity::scores}] == turns * 8);
-      CHECK(counts[{lane, Activity::softmax}] == turns * 8);
-      CHECK(counts[{lane, Activity::values}] == turns * 8);
-      CHECK(counts[{lane, Activity::stores}] == turns);
-    }
-    // In a warpgroup of its own softmax runs under products with flash-3 alone.
-    CHECK(weighs_under_products(spans, 1) == (variant == Variant::flash_3));
-    // Events are in the order of the clock, the tiles of keys from the last to the first.
-    for (std::size_t i = 1; i < trace.events.size(); ++i) {
-      CHECK(trace.events[i - 1].clock <= trace.events[i].clock);
-    }
-    CHECK(trace.steps.front().k_tile == 7);
-    CHECK(trace.steps.back().k_tile == 0);
-  }
 }
 
 TEST_CASE("a break shows in trace and result, the checks are of the sound kernel",
           "[flash_attention]") {
-  for (const Variant variant : {Variant::flash_1, Variant::flash_2, Variant::flash_3}) {
+  for (const Variant variant : {Variant::flash_1, Variant::flash_2}) {
     for (const Break broken : {Break::skip_rescale, Break::mask_off_by_one}) {
       Params params = small(variant);
       params.broken = broken;
@@ -297,15 +211,12 @@ TEST_CASE("the whole problem is in the ledger of a part", "[flash_attention]") {
 }
 
 TEST_CASE("what is chosen past the end is the last", "[flash_attention]") {
-  const Trace trace =
-      trace_with({.seq = 40, .heads = 2, .head = 63, .query = 1000, .component = 255});
-  CHECK(trace.chosen.head == 1);
+  const Trace trace = trace_with({.seq = 40, .heads = 2, .query = 1000});
   CHECK(trace.chosen.query == 39);
-  CHECK(trace.chosen.component == 31);
 }
 
 TEST_CASE("a run is the same in every order of threads", "[flash_attention]") {
-  for (const Variant variant : {Variant::flash_1, Variant::flash_2, Variant::flash_3}) {
+  for (const Variant variant : {Variant::flash_1, Variant::flash_2}) {
     CAPTURE(std::string(name_of(variant)));
     lab::NoProgress nobody;
     const lab::Settings settings = knob_table().settings(small(variant));
@@ -317,7 +228,7 @@ TEST_CASE("a run is the same in every order of threads", "[flash_attention]") {
 
 TEST_CASE("no damage to a trace of any variant goes unnoticed", "[flash_attention]") {
   tests::Part part("damage to flash-attention's traces", 3);
-  for (const Variant variant : {Variant::naive, Variant::flash_1, Variant::flash_3}) {
+  for (const Variant variant : {Variant::naive, Variant::flash_1, Variant::flash_2}) {
     if (part.skips()) continue;
     Params params = small(variant);
     params.mask = variant == Variant::flash_1 ? Mask::document : Mask::causal;

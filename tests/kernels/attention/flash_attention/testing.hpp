@@ -5,7 +5,7 @@
 
 #include "kernels/attention/flash_attention/lesson.hpp"
 #include "kernels/attention/flash_attention/run/explained.hpp"
-#include "kernels/attention/flash_attention/shared/reference.hpp"
+#include "kernels/attention/shared/reference.hpp"
 #include "kernels/base/lab/closest.hpp"
 #include "kernels/base/simt/backends.hpp"
 #include "tests/catch.hpp"

@@ -48,13 +48,6 @@ picture::Items items_named(const picture::Picture& picture, picture::Name name) 
   return {};
 }
 
-/// How many different clocks the events have: under emulation their numbers are the time.
-double clocks_of(const flash_attention::Trace& trace) {
-  std::set<std::int64_t> clocks;
-  for (const flash_attention::Event& event : trace.events) clocks.insert(event.clock);
-  return static_cast<double>(clocks.size());
-}
-
 int fates(const FlashAttentionScene& scene, const FlashMoment& now, TileFate fate) {
   int count = 0;
   for (int q = 0; q < scene.trace().plan.q_tiles; ++q) {
@@ -138,7 +131,7 @@ TEST_CASE("FlashAttention: version 1 says how often O was read and written",
 
 TEST_CASE("FlashAttention: columns that are filled with zeros are hatched",
           "[flash_attention_scene]") {
-  Shown shown(with({{"head_dim", std::string("80")}, {"variant", std::string("flash-3")}}));
+  Shown shown(with({{"head_dim", std::string("80")}}));
   const picture::Items queries = items_named(picture_at(*shown, {1, 0}), "Q");
   CHECK(queries.per_row == 6);
   for (int i = 0; i < queries.count; ++i) {
@@ -147,35 +140,8 @@ TEST_CASE("FlashAttention: columns that are filled with zeros are hatched",
   }
   const auto parts = shown.picture({1, 0}, {1900, 1000});
   CHECK(std::any_of(parts.begin(), parts.end(), [](const auto& part) {
-    return part.second.label.find("flash-3 runs as flash-2") != std::string::npos;
+    return part.second.label.find("filled with zeros") != std::string::npos;
   }));
-}
-
-TEST_CASE("FlashAttention: lanes end at the cursor, whose clock never goes back",
-          "[flash_attention_scene]") {
-  Shown shown(with({{"variant", std::string("flash-3-ping-pong")},
-                    {"heads", std::int64_t{1}},
-                    {"head_dim", std::string("64")},
-                    {"mask", std::string("none")}},
-                   256));
-  double before = 0;
-  int drawn = 0;
-  for (const Cursor cursor : all_places(*shown)) {
-    const double now = shown->clock_at(shown->moment(cursor));
-    CHECK(now >= before);
-    before = now;
-    const picture::Picture picture = picture_at(*shown, cursor);
-    for (const picture::Mark* mark : picture::marks_of(picture)) {
-      const auto* spans = std::get_if<picture::Spans>(mark);
-      if (spans == nullptr) continue;
-      for (std::size_t i = 0; i < spans->begin.size(); ++i, ++drawn) {
-        CHECK(spans->begin[i] < now);
-        CHECK(spans->end[i] <= now);
-      }
-    }
-  }
-  CHECK(drawn > 0);
-  CHECK(before == clocks_of(shown.trace()) - 1);
 }
 
 TEST_CASE("FlashAttention: the mask of a longer text stands beside the part that ran",
@@ -223,125 +189,4 @@ TEST_CASE("FlashAttention: tiles lead to their steps, tiles of queries to their 
   CHECK(shown->leads_to({}, {"S", q, 2}) == Cursor{3, 2});
   CHECK(shown->leads_to({}, {"S", q - 1, 2}) == std::nullopt);
   CHECK(shown->dropped({}, {"Q", 1}, {"Q", 1}) == lab::Settings{{"query", std::int64_t{63}}});
-}
-
-// ---- backward ---------------------------------------------------------------------------------------
-
-namespace {
-
-lab::Settings backward() {
-  return with({{"pass", std::string("backward-recompute")}});
-}
-
-}  // namespace
-
-TEST_CASE("FlashAttention: backward, blocks walk down their columns side by side",
-          "[flash_attention_scene]") {
-  Shown shown(backward());
-  const auto& trace = shown.trace();
-  const int tiles = trace.plan.k_tiles;
-  REQUIRE(tiles == 4);
-  for (int step = 1; step <= tiles; ++step) {
-    CAPTURE(step);
-    for (int phase = 0; phase < 3; ++phase) {
-      const FlashMoment now = shown->moment({step, phase});
-      if (now.through) continue;
-      // What exists lies on a diagonal: a tile a block that still has one.
-      for (int q = 0; q < tiles; ++q) {
-        for (int k = 0; k < tiles; ++k) {
-          const bool exists = q - k == step - 1;
-          CHECK((shown->fate(now, q, k) == TileFate::now) == exists);
-          CHECK((shown->fate(now, q, k) == TileFate::gone) == (q >= k && q - k < step - 1));
-        }
-      }
-    }
-    // dQ says how many blocks have added to it.
-    const picture::Items sums = items_named(picture_at(*shown, {step, 2}), "dQ");
-    for (int q = 0; q < tiles; ++q) {
-      CHECK(sums.names[static_cast<std::size_t>(q)] == std::to_string(std::min(q + 1, step)) + "×");
-    }
-  }
-  const picture::Items weights = items_named(picture_at(*shown, {2, 0}), "P"),
-                       gradients = items_named(picture_at(*shown, {2, 0}), "dS");
-  for (int key = 0; key < 128; ++key) {
-    // Two tiles of weights are made again, and of the second there is no dS yet.
-    const auto i = static_cast<std::size_t>(key);
-    CHECK(weights.value[i] == (key >= 64 ? trace.backward.p[i] : 0));
-    CHECK(gradients.value[i] == (key >= 96 ? trace.backward.ds[i] : 0));
-  }
-}
-
-TEST_CASE("FlashAttention: backward, dK and dV of a shared head wait for all its query heads",
-          "[flash_attention_scene]") {
-  Shown first(backward());
-  REQUIRE(first.trace().shape.heads == 2);
-  lab::Settings settings = backward();
-  settings["head"] = std::int64_t{1};
-  Shown last(settings);
-  // The last tile of keys has one tile of queries: its block is through after the first step.
-  for (const char* name : {"dK", "dV"}) {
-    const auto state = [&](const FlashAttentionScene& scene) {
-      const picture::Picture picture = picture_at(scene, {2, 0});
-      for (const picture::Mark* mark : picture::marks_of(picture)) {
-        const picture::Items* items = picture::items_of(*mark);
-        if (items != nullptr && items->name.text() == name) return items->state[3];
-      }
-      return picture::State::wrong;
-    };
-    CHECK(state(*first) == picture::State::done);
-    CHECK(state(*last) == picture::State::plain);
-  }
-}
-
-TEST_CASE("FlashAttention: backward, bytes run up to what was traced, and never back",
-          "[flash_attention_scene]") {
-  Shown shown(backward());
-  for (const flash_attention::LedgerRow& row : shown.trace().ledger) {
-    CAPTURE(name_of(row.tensor));
-    double loaded = 0, stored = 0;
-    for (const Cursor cursor : all_places(*shown)) {
-      const auto now = shown->asked_by(shown->moment(cursor), row);
-      CHECK(now.loaded >= loaded);
-      CHECK(now.stored >= stored);
-      loaded = now.loaded, stored = now.stored;
-      if (cursor.tile == 0) CHECK(loaded + stored == 0);
-    }
-    CHECK(loaded == static_cast<double>(row.loaded));
-    CHECK(stored == static_cast<double>(row.stored));
-  }
-}
-
-TEST_CASE("FlashAttention: backward, what a break did stands in dQ, dK and dV",
-          "[flash_attention_scene]") {
-  lab::Settings settings = backward();
-  settings["break"] = std::string("mask-off-by-one");
-  Shown shown(settings);
-  const auto& trace = shown.trace();
-  REQUIRE(trace.result.wrong > 0);
-  const picture::Picture end = picture_at(*shown, end_of(*shown));
-  const auto check = [&](const picture::Items& items, const std::vector<int>& wrong) {
-    for (std::size_t i = 0; i < wrong.size(); ++i) {
-      CHECK((items.state[i] == picture::State::wrong) == (wrong[i] > 0));
-      if (wrong[i] > 0) CHECK(items.names[i] == std::to_string(wrong[i]));
-    }
-  };
-  check(items_named(end, "dQ"), trace.wrong);
-  check(items_named(end, "dK"), trace.wrong_dk);
-  check(items_named(end, "dV"), trace.wrong_dv);
-  CHECK(items_named(picture_at(*shown, {1, 0}), "dQ").state[0] != picture::State::wrong);
-}
-
-TEST_CASE("FlashAttention: backward, it is asked what to keep and what that costs",
-          "[flash_attention_scene]") {
-  std::set<std::string> kinds;
-  Shown shown(backward());
-  for (int step = 0; step < shown->steps().tiles; ++step) {
-    const auto question = shown->question({{step, shown->steps().last_phase(step)}});
-    if (!question) continue;
-    kinds.insert(question->id);
-    if (question->id != "keep-or-recompute") continue;
-    // Of 128 positions and 2 heads of 32: 65536 bytes of weights; Q, O, K, V and the log-sum-exp are 50176.
-    CHECK(question->choices[static_cast<std::size_t>(question->answer)].starts_with("2.3"));
-  }
-  CHECK(kinds == std::set<std::string>{"visited", "kept", "products", "keep-or-recompute"});
 }

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <vector>
+
+#include "kernels/attention/attention_backward/lesson.hpp"
+#include "kernels/attention/shared/bench.hpp"
+
+namespace tilestep::attention_backward {
+
+/// What is timed: the gradients of attention in BF16, batch 1, of random numbers.
+struct BenchSizes {
+  std::vector<int> lengths = {4096, 16384};
+  std::vector<int> head_dims = {64, 128};  ///< of them, each with so many heads
+  std::vector<int> heads = {32, 16};
+  BenchPace pace = {};
+  bool quick = false;
+
+  static BenchSizes of_quick() {
+    return {.lengths = {4096}, .head_dims = {128}, .heads = {16}, .quick = true};
+  }
+};
+
+/// The bench with these sizes. The device can time. Tables:
+///  - `backward`: rung, what_changed, head_dim, mask, length, configuration, tflops, p10, p90, time, fraction (of cuDNN),
+///    torch_fraction
+///  - `backward_peers`: peer, head_dim, mask, length, tflops, p10, p90
+lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes);
+
+}  // namespace tilestep::attention_backward

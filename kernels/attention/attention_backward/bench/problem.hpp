@@ -1,0 +1,67 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/attention/attention_backward/kernels.hpp"
+#include "kernels/attention/attention_backward/reference.hpp"
+#include "kernels/attention/flash_attention/bench/problem.hpp"
+
+/// What of the backward pass is timed.
+namespace tilestep::attention_backward {
+
+enum class BackwardRung { recompute, hopper };
+constexpr auto names_of(BackwardRung) {
+  return std::to_array<std::string_view>({"backward-recompute", "backward-hopper"});
+}
+constexpr auto reasons_of(BackwardRung) {
+  return std::to_array<std::string_view>(
+      {"The weights are computed again, from Q, K and the log-sum-exp, while a tile is on chip: "
+       "one "
+       "product more, and no matrix in memory.",
+       "The same on Hopper: TMA copies and adds up dQ, and warpgroups multiply from shared "
+       "memory."});
+}
+
+/// A backward kernel that is timed: of `BackwardKernels::configurations`, or the one for Hopper.
+struct TimedBackward {
+  BackwardRung rung = BackwardRung::recompute;
+  int configuration = -1;  ///< −1: Hopper's only one
+  std::string name;
+};
+/// The BF16 kernels of a rung for a head dimension.
+std::vector<TimedBackward> timed_backward(const Kernels& kernels, BackwardRung rung, int head_dim);
+
+/// The gradients made ready on the device, in BF16: dO repeats a period, O and log-sum-exp are what a forward kernel
+/// left. dQ, dK and dV are compared with double at three places of the first head and of the last.
+class BackwardProblem {
+ public:
+  /// `task` has as many heads of K and V as of Q. flash-2 runs before.
+  BackwardProblem(simt::Device& device, const Task& task);
+
+  const Task& task() const { return forward_.task(); }
+  /// 2.5 times the forward pass: five products for its two. D and what is computed again do not count.
+  double flops() const { return 2.5 * forward_.flops(); }
+  /// Q, K, V, O, dO, log-sum-exp, dQ, dK and dV once.
+  double bytes() const;
+
+  lab::Runnable runnable(const TimedBackward& kernel);
+
+ private:
+  Arrays arrays(const TimedBackward& kernel);
+  hopper::Arrays hopper_arrays();
+  const BackwardReference& reference(BackwardRung rung, int head);
+  lab::Closest compared(BackwardRung rung);
+
+  simt::Device& device_;
+  flash_attention::BenchProblem forward_;
+  lab::Repeated<std::uint16_t> d_o_;
+  flash_attention::Arrays given_;  ///< of the forward pass
+  simt::Buffer<std::uint16_t> dq_, dk_, dv_;
+  std::optional<simt::Buffer<float>> terms_, sums_;
+  std::vector<int> places_;
+  std::map<std::pair<BackwardRung, int>, BackwardReference> references_;
+};
+
+}  // namespace tilestep::attention_backward

@@ -1,0 +1,382 @@
+#pragma once
+
+// The backward pass for Hopper: dQ, dK and dV from Q, K, V, dO and the forward's log-sum-exp. The weights are not
+// kept but computed again.
+//
+//   prepare       D = rowsum(dO ∘ O), and log-sum-exps in units of log2, a row for each tile of queries
+//   backward      a block has 128 keys, 64 for each of two warpgroups that multiply, and goes through the tiles of
+//                 queries. Keys are the rows of its scores: S^T = K Q^T, dP^T = V dO^T. Then P^T = 2^(S^T − lse) and
+//                 dS^T = P^T ∘ (dP^T − D) lie in registers as wgmma wants them for dV += P^T dO and dK += dS^T Q,
+//                 which stay in registers to the end. dS also goes through shared memory, turned, for dQ = dS K
+//                 over all 128 keys; blocks add up their parts of dQ in memory, in FP32
+//   convert       dQ in the format of Q
+//
+// One warp copies: K and V once, Q and dO through two rings of stages. Two warps, one for each of the others, ask
+// TMA to add dQ, so that nobody who multiplies waits for memory. Whoever multiplies has always something under way
+// while it computes: dP under the exponentials, dV under dS, dK and dQ under the way through shared memory, S of
+// the next tile while dQ leaves.
+
+#include "kernels/attention/attention_backward/hopper/backward_warpgroup.hpp"
+
+namespace tilestep::attention_backward::hopper::SIMT_BACKEND {
+
+// Named barriers. Where dQ is handed over a warp meets a warpgroup.
+constexpr int kMeetAll = 1, kDqFull = 2, kDqFree = kDqFull + kConsumers,
+              kMeetGroup = kDqFree + kConsumers;
+constexpr int kHandOver = kWarpgroup + 32;
+
+/// Makes the barriers, and lets all meet.
+template <class T, class Tape>
+__device__ __forceinline__ void begin(const Layout<T>& layout, const Tape& tape) {
+  constexpr int kReaders = kConsumers * kWarpgroup / 32;  // warps
+  if (threadIdx.x == 0) {
+    barrier_init(layout.full_k(), 1);
+    barrier_init(layout.full_v(), 1);
+    for (int stage = 0; stage < T::kStages; ++stage) {
+      barrier_init(layout.full_q(stage), 1);
+      barrier_init(layout.empty_q(stage), kReaders);
+    }
+    for (int stage = 0; stage < T::kGradientStages; ++stage) {
+      barrier_init(layout.full_do(stage), 1);
+      barrier_init(layout.empty_do(stage), kReaders);
+    }
+    if (!tape.does(Fault::no_publish)) publish_barriers();
+  }
+  // Nobody may wait for or arrive at a barrier that is not there yet.
+  if (!tape.does(Fault::no_meeting)) __syncthreads();
+}
+
+// ---- who copies -----------------------------------------------------------------------------------
+
+/// All panels of a tile of `rows` rows.
+template <class T>
+__device__ __forceinline__ void fetch_tile(const TensorMap& map, unsigned tile, int rows,
+                                           unsigned full, int row, int head) {
+  for (int panel = 0; panel < T::kPanels; ++panel) {
+    fetch(map, tile + static_cast<unsigned>(panel * rows * kPanelBytes), full,
+          panel * kPanelColumns, row, head);
+  }
+}
+
+/// What the one thread that copies does.
+template <class T, class Tape>
+__device__ __forceinline__ void produce(const TensorMaps& maps, const Task& task,
+                                        const Layout<T>& layout, const Tape& tape) {
+  constexpr TileSizes kSizes = T::kSizes;
+  Walk walk = walk_of<T>(task);
+  arrive_expecting(layout.full_k(), kSizes.key_bytes());
+  fetch_tile<T>(maps.k, layout.k(), kKeys, layout.full_k(), walk.key, walk.head);
+  arrive_expecting(layout.full_v(), kSizes.key_bytes());
+  fetch_tile<T>(maps.v, layout.v(), kKeys, layout.full_v(), walk.key, walk.head);
+  Ring<T::kStages> q;
+  Ring<T::kGradientStages> d_o;
+  for (int i = 0; i < walk.total; ++i) {
+    const int row = walk.tile * T::kQueries;
+    // dO's stage is free first: dV is done before dK.
+    tape.note(kWaitsEmptyDo, i);
+    if (!tape.does(Fault::skip_empty_gradient)) {
+      wait_for(layout.empty_do(d_o.stage), d_o.parity ^ 1);
+    }
+    const unsigned full_do = layout.full_do(d_o.stage);
+    arrive_expecting(full_do, kSizes.query_bytes());
+    fetch_tile<T>(maps.d_o, layout.d_o(d_o.stage), T::kQueries, full_do, row, walk.query_head);
+    tape.note(kCopiesDo, i);
+    d_o.next();
+
+    tape.note(kWaitsEmptyQ, i);
+    if (!tape.does(Fault::skip_empty_query)) wait_for(layout.empty_q(q.stage), q.parity ^ 1);
+    const unsigned full_q = layout.full_q(q.stage);
+    arrive_expecting(full_q, kSizes.query_bytes() + kSizes.row_bytes());
+    fetch_tile<T>(maps.q, layout.q(q.stage), T::kQueries, full_q, row, walk.query_head);
+    fetch(maps.rows, layout.rows(q.stage), full_q, 0,
+          walk.query_head * task.query_tiles + walk.tile);
+    tape.note(kCopiesQ, i);
+    q.next();
+    walk.next();
+  }
+}
+
+// ---- who adds -------------------------------------------------------------------------------------
+
+/// What the warp does that adds a consumer's parts of dQ to those of other blocks.
+template <class T, class Tape>
+__device__ __forceinline__ void add_query_sums(const TensorMaps& maps, const Task& task,
+                                               const Layout<T>& layout, int consumer,
+                                               const Tape& tape) {
+  Walk walk = walk_of<T>(task);
+  for (int i = 0; i < walk.total; ++i) {
+    if (!tape.does(Fault::no_dq_free)) named_barrier_arrive(kDqFree + consumer, kHandOver);
+    if (!tape.does(Fault::no_dq_full_wait)) named_barrier_sync(kDqFull + consumer, kHandOver);
+    if (threadIdx.x % 32 == 0) {
+      const int tile = walk.query_head * task.query_tiles + walk.tile;
+      tape.note(kAddsDq + consumer * kConsumerSites, i);
+      reduce_add(maps.dq, layout.dq(consumer), 0, (tile * kConsumers + consumer) * kPieceRows);
+      store_commit();
+      if (!tape.does(Fault::no_add_wait)) store_wait<0>();
+      tape.note(kAddedDq + consumer * kConsumerSites, i);
+    }
+    __syncwarp();
+    walk.next();
+  }
+}
+
+// ---- who multiplies -------------------------------------------------------------------------------
+
+/// A warpgroup's state. Registers that products use are their callers'.
+template <class T, class Tape>
+struct Consumer {
+  const Layout<T>& layout;
+  const Task& task;
+  const Tape& tape;
+  int consumer;
+  int key;  ///< the warpgroup's first
+  Walk walk;
+  int number = 0;  ///< tile of queries
+  Ring<T::kStages> q = {};
+  int stage_before = 0;  ///< of the tile before
+  Ring<T::kGradientStages> d_o = {};
+
+  __device__ __forceinline__ void note(Site site, int which) const {
+    tape.note(site + consumer * kConsumerSites, which);
+  }
+
+  // ---- products: each a group ----
+  /// S^T of the tile `which`, this one or the next.
+  __device__ __forceinline__ void multiply_keys(typename T::Scores& s, int which) const {
+    if (!tape.does(Fault::skip_query_wait)) wait_for(layout.full_q(q.stage), q.parity);
+    note(kIssuesS, which);
+    wgmma_begin();
+    issue_scores<T>(s, layout.k(), layout.q(q.stage), consumer);  // [step: issues-s]
+    wgmma_commit();
+  }
+  __device__ __forceinline__ void multiply_values(typename T::Scores& dp) const {
+    if (!tape.does(Fault::skip_gradient_wait)) wait_for(layout.full_do(d_o.stage), d_o.parity);
+    note(kIssuesDp, number);
+    wgmma_begin();
+    issue_scores<T>(dp, layout.v(), layout.d_o(d_o.stage), consumer);  // [step: issues-dp]
+    wgmma_commit();
+  }
+  __device__ __forceinline__ void add_to_dv(typename T::Outputs& dv,
+                                            const typename T::Weights& p) const {
+    note(kIssuesDv, number);
+    wgmma_begin();
+    issue_outputs<T>(dv, p, layout.d_o(d_o.stage));  // [step: issues-dv]
+    wgmma_commit();
+    if (tape.does(Fault::early_gradient_release)) release(layout.empty_do(d_o.stage));
+  }
+  __device__ __forceinline__ void add_to_dk(typename T::Outputs& dk,
+                                            const typename T::Weights& ds) const {
+    note(kIssuesDk, number);
+    wgmma_begin();
+    issue_outputs<T>(dk, ds, layout.q(q.stage));  // [step: issues-dk]
+    wgmma_commit();
+    if (tape.does(Fault::early_query_release)) release(layout.empty_q(q.stage));
+  }
+  /// When all have written their part of dS.
+  __device__ __forceinline__ void multiply_scores(typename T::QuerySums& dq) const {
+    note(kWaitsDs, number);
+    // With two tiles of dS, whoever comes here has been waited for by all since it last multiplied the other one.
+    if (!tape.does(Fault::no_ds_meeting)) named_barrier_sync(kMeetAll, kConsumers * kWarpgroup);
+    note(kIssuesDq, number);
+    wgmma_begin();
+    issue_query_sums<T>(dq, layout.ds(number % 2), layout.k(), consumer);  // [step: issues-dq]
+    wgmma_commit();
+  }
+
+  // ---- scores ----
+  /// When all but the newest kPending groups are done, S becomes P.
+  template <int kPending>
+  __device__ __forceinline__ void soften(typename T::Scores& s) const {
+    if (!tape.does(Fault::no_score_wait)) wgmma_wait<kPending>();
+    settle(s);
+    note(kDoneS, number);
+    const int query = walk.tile * T::kQueries;
+    note(kBeginsP, number);
+    if (!all_seen(task.rule, query, query + T::kQueries - 1, key, key + kRowsOfGroup - 1)) {
+      hide<T>(s, task.rule, key, query);  // [step: masks]
+    }
+    weigh<T>(s, layout.rows(q.stage), task.scale_log2);  // [step: weights]
+    settle(s);  // here, and not when they are used: products are under way meanwhile
+  }
+  /// The same for dP, which becomes dS, in registers and in shared memory.
+  template <int kPending>
+  __device__ __forceinline__ void derive(typename T::Weights& ds, typename T::Scores& dp,
+                                         const typename T::Scores& s,
+                                         const typename T::Weights& p) const {
+    if (!tape.does(Fault::no_weight_wait)) wgmma_wait<kPending>();
+    settle(dp);
+    note(kDoneDp, number);
+    differentiate<T>(dp, s, p, layout.rows(q.stage));  // [step: derives]
+    pack_weights<T>(ds, dp);
+    settle_all(ds);
+    stage_scores<T>(layout.ds(number % 2), ds, consumer);
+    if (!tape.does(Fault::no_ds_fence)) publish_to_async_proxy();
+    note(kStoresDs, number);
+  }
+  __device__ __forceinline__ static void settle_all(typename T::Weights& weights) {
+#pragma unroll
+    for (int i = 0; i < T::kQueries / 16; ++i) settle(weights[i]);
+  }
+
+  // ---- what leaves ----
+  __device__ __forceinline__ void hand_over(const typename T::QuerySums& dq) const {
+    if (!tape.does(Fault::no_dq_free_wait)) named_barrier_sync(kDqFree + consumer, kHandOver);
+    stage_query_sums<T>(layout.dq(consumer), dq);
+    if (!tape.does(Fault::no_dq_fence)) publish_to_async_proxy();
+    note(kStoresDq, number);
+    if (!tape.does(Fault::no_dq_full)) named_barrier_arrive(kDqFull + consumer, kHandOver);
+  }
+  /// Q's stage of the tile before the one that is next.
+  __device__ __forceinline__ void release_queries(int which) const {
+    if (!tape.does(Fault::no_query_release) && !tape.does(Fault::early_query_release)) {
+      release(layout.empty_q(stage_before));
+    }
+    note(kReleases, which);
+  }
+  /// Whoever asks for Q from now on asks for the next tile's.
+  __device__ __forceinline__ void next_queries() {
+    stage_before = q.stage;
+    q.next();
+  }
+  __device__ __forceinline__ void release_gradients() {
+    if (!tape.does(Fault::no_gradient_release) && !tape.does(Fault::early_gradient_release)) {
+      release(layout.empty_do(d_o.stage));
+    }
+    d_o.next();
+  }
+  /// For dK or dV.
+  template <int kPending>
+  __device__ __forceinline__ void wait_for_keys(typename T::Outputs& sums) const {
+    wgmma_wait<kPending>();
+    settle(sums);
+  }
+  template <int kPending>
+  __device__ __forceinline__ void wait_for_sums(typename T::QuerySums& dq) const {
+    if (!tape.does(Fault::no_query_sum_wait)) wgmma_wait<kPending>();
+    settle(dq);
+    note(kDoneDq, number);
+  }
+  __device__ __forceinline__ void next() {
+    ++number;
+    walk.next();
+  }
+};
+
+/// What a warpgroup keeps to the end.
+template <class T>
+struct Sums {
+  typename T::Outputs dk, dv;
+};
+
+/// Up to dS of a tile of queries. With scores_ahead its S is under way, in `ahead`, and with dq_first dK of the tile
+/// before, unless this is the first.
+template <bool kFirst, class T, class Tape>
+__device__ __forceinline__ void begin_tile(Consumer<T, Tape>& c, typename T::Scores& ahead,
+                                           typename T::Weights& ds, Sums<T>& sums) {
+  // Registers that outlive the loop's turn only where they must.
+  typename T::Scores own;
+  typename T::Scores& s = T::kOrder == ProductOrder::scores_ahead ? ahead : own;
+  typename T::Scores dp;
+  typename T::Weights p;
+  if constexpr (kFirst || T::kOrder != ProductOrder::scores_ahead) c.multiply_keys(s, c.number);
+  if constexpr (!kFirst && T::kOrder == ProductOrder::dq_first) {
+    c.template wait_for_keys<1>(sums.dk);
+    c.release_queries(c.number - 1);
+  }
+  c.multiply_values(dp);
+  c.template soften<1>(s);
+  pack_weights<T>(p, s);
+  c.add_to_dv(sums.dv, p);
+  c.template derive<1>(ds, dp, s, p);
+  // With products under way a loop that comes round takes more registers than there are.
+  c.template wait_for_keys<0>(sums.dv);
+  c.release_gradients();
+}
+
+/// The rest: dK and dQ, and with scores_ahead S of the next tile.
+template <bool kLast, class T, class Tape>
+__device__ __forceinline__ void end_tile(Consumer<T, Tape>& c, typename T::Scores& s,
+                                         const typename T::Weights& ds, Sums<T>& sums) {
+  constexpr bool kAhead = T::kOrder == ProductOrder::scores_ahead && !kLast;
+  constexpr bool kDqFirst = T::kOrder == ProductOrder::dq_first;
+  typename T::QuerySums dq;
+  if constexpr (!kDqFirst) c.add_to_dk(sums.dk, ds);
+  c.multiply_scores(dq);
+  if constexpr (kDqFirst) c.add_to_dk(sums.dk, ds);
+  c.next_queries();
+  if constexpr (kAhead) c.multiply_keys(s, c.number + 1);
+  c.template wait_for_sums<kAhead || kDqFirst ? 1 : 0>(dq);
+  if constexpr (!kDqFirst) c.release_queries(c.number);
+  c.hand_over(dq);
+  c.next();
+}
+
+/// dK and dV leave where K and V were, by TMA, which leaves out rows past the last key.
+template <class T, class Tape>
+__device__ __forceinline__ void store_sums(const TensorMaps& maps, Consumer<T, Tape>& c,
+                                           Sums<T>& sums) {
+  stage_outputs<T>(sums.dv, c.layout.v(), c.consumer, 1.0f);
+  // All of K is multiplied by all.
+  if (!c.tape.does(Fault::no_key_meeting)) {
+    named_barrier_sync(kMeetAll, kConsumers * kWarpgroup);
+  }
+  stage_outputs<T>(sums.dk, c.layout.k(), c.consumer, c.task.scale);
+  if (!c.tape.does(Fault::no_store_fence)) publish_to_async_proxy();
+  if (!c.tape.does(Fault::no_store_meeting)) {
+    named_barrier_sync(kMeetGroup + c.consumer, kWarpgroup);
+  }
+  if (threadIdx.x % kWarpgroup != 0) return;
+  for (int panel = 0; panel < T::kPanels; ++panel) {
+    const auto box = static_cast<unsigned>(panel * kKeys * kPanelBytes + c.consumer * kBoxBytes);
+    store(maps.dv, c.layout.v() + box, panel * kPanelColumns, c.key, c.walk.head);
+    store(maps.dk, c.layout.k() + box, panel * kPanelColumns, c.key, c.walk.head);
+  }
+  store_commit();
+  if (!c.tape.does(Fault::no_store_wait)) store_wait<0>();
+}
+
+/// What a warpgroup that multiplies does.
+template <class T, class Tape>
+__device__ __forceinline__ void consume(const TensorMaps& maps, const Task& task,
+                                        const Layout<T>& layout, int consumer, const Tape& tape) {
+  const Walk walk = walk_of<T>(task);
+  Consumer<T, Tape> c{layout, task, tape, consumer, walk.key + consumer * kRowsOfGroup, walk};
+  Sums<T> sums = {};
+  if (!tape.does(Fault::skip_key_wait)) wait_for(layout.full_k(), 0);
+  if (!tape.does(Fault::skip_value_wait)) wait_for(layout.full_v(), 0);
+  if (walk.total > 0) {
+    typename T::Scores s;
+    typename T::Weights ds;
+    begin_tile<true>(c, s, ds, sums);
+    for (int left = walk.total; left > 1; --left) {
+      end_tile<false>(c, s, ds, sums);
+      begin_tile<false>(c, s, ds, sums);
+    }
+    end_tile<true>(c, s, ds, sums);
+    wgmma_wait<0>();
+  }
+  settle(sums.dk);
+  settle(sums.dv);
+  store_sums(maps, c, sums);
+}
+
+template <class T, class Tape>
+__global__ void __launch_bounds__(kThreads, 1)
+    backward(const __grid_constant__ TensorMaps maps, Task task, Tape tape) {
+  const Layout<T> layout = lay_out<T>();
+  begin(layout, tape);
+  // From lane 0, so that the compiler knows it to be the same for the warp: what follows from it then needs no
+  // registers of each thread, and there are none to spare.
+  const int warp = __shfl_sync(kAllLanes, static_cast<int>(threadIdx.x) / 32, 0);
+  const int group = warp / (kWarpgroup / 32);
+  if (group == 0) {
+    keep_registers<T::kProducerRegisters>();
+    if (threadIdx.x == 0) produce<T>(maps, task, layout, tape);
+    if (warp > 0 && warp <= kConsumers) add_query_sums<T>(maps, task, layout, warp - 1, tape);
+  } else {
+    take_registers<T::kConsumerRegisters>();
+    consume<T>(maps, task, layout, group - 1, tape);
+  }
+}
+
+}  // namespace tilestep::attention_backward::hopper::SIMT_BACKEND

@@ -1,0 +1,380 @@
+#pragma once
+
+/// \file
+/// What the backward kernel for Hopper is made of: where things lie in shared memory, its products, how scores
+/// become weights and their gradients, how sums leave, and who witnesses what happens.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/attention/attention_backward/hopper/schedule.hpp"
+#include "kernels/attention/flash_attention_3/warpgroup.hpp"
+
+namespace tilestep::attention_backward::hopper::SIMT_BACKEND {
+
+using namespace simt::hopper;
+using flash_3::SIMT_BACKEND::kAllLanes;
+using flash_3::SIMT_BACKEND::release;
+
+/// What is fixed for a kernel. `kRounded`: dS comes from the weights that dV has, rounded to the format, which
+/// takes fewer registers than those in FP32.
+template <int kDim, int kQueriesOfTile, int kStagesOfQ, int kStagesOfDo,
+          ProductOrder kOrderOfProducts = ProductOrder::scores_ahead, bool kRounded = true>
+struct Tile {
+  static constexpr TileSizes kSizes{kDim, kQueriesOfTile, kStagesOfQ, kStagesOfDo};
+  static constexpr int kHeadDim = kDim, kQueries = kQueriesOfTile;
+  static constexpr int kStages = kStagesOfQ, kGradientStages = kStagesOfDo;
+  static constexpr ProductOrder kOrder = kOrderOfProducts;
+  static constexpr bool kRoundedWeights = kRounded;
+  static constexpr int kPanels = kDim / kPanelColumns;
+  // A multiprocessor has 65536.
+  static constexpr int kProducerRegisters = 24, kConsumerRegisters = 240;
+  static_assert(kQueries / kRowsOfGroup * kPanels == kConsumers, "dQ is 64 × 64 for each of them");
+
+  using Scores = float[kQueries / 2];          ///< of S^T or dP^T, 64 keys × kQueries
+  using Weights = unsigned[kQueries / 16][4];  ///< the same as A's fragments
+  using Outputs = float[kDim / 2];             ///< of dK or dV, 64 keys × kDim
+  using QuerySums = float[kRowsOfGroup / 2];   ///< of dQ
+};
+
+// ---- shared memory --------------------------------------------------------------------------------
+
+/// Addresses, as the instructions take them. Tiles lie in panels of 64 columns, each with all rows; of dS, whose
+/// rows are queries, each consumer's keys are a panel.
+template <class T>
+struct Layout {
+  unsigned base;
+
+  __device__ __forceinline__ unsigned at(int bytes) const {
+    return base + static_cast<unsigned>(bytes);
+  }
+  __device__ __forceinline__ unsigned k() const { return at(0); }
+  __device__ __forceinline__ unsigned v() const { return at(T::kSizes.key_bytes()); }
+  __device__ __forceinline__ unsigned q(int stage) const {
+    return at(2 * T::kSizes.key_bytes() + stage * T::kSizes.query_bytes());
+  }
+  __device__ __forceinline__ unsigned d_o(int stage) const { return q(T::kStages + stage); }
+  __device__ __forceinline__ unsigned ds(int which) const {
+    return d_o(T::kGradientStages) + static_cast<unsigned>(which * T::kSizes.score_bytes());
+  }
+  __device__ __forceinline__ unsigned dq(int consumer) const {
+    return ds(2) + static_cast<unsigned>(consumer * kPieceBytes);
+  }
+  /// Log-sum-exps of the tile's queries in units of log2, then their D.
+  __device__ __forceinline__ unsigned rows(int stage) const {
+    return dq(kConsumers) + static_cast<unsigned>(stage * T::kSizes.row_bytes());
+  }
+
+  __device__ __forceinline__ unsigned barrier(int number) const {
+    return rows(T::kStages) + static_cast<unsigned>(number * 8);
+  }
+  __device__ __forceinline__ unsigned full_k() const { return barrier(0); }
+  __device__ __forceinline__ unsigned full_v() const { return barrier(1); }
+  __device__ __forceinline__ unsigned full_q(int stage) const { return barrier(2 + stage); }
+  __device__ __forceinline__ unsigned empty_q(int stage) const {
+    return full_q(T::kStages + stage);
+  }
+  __device__ __forceinline__ unsigned full_do(int stage) const {
+    return full_q(2 * T::kStages + stage);
+  }
+  __device__ __forceinline__ unsigned empty_do(int stage) const {
+    return full_do(T::kGradientStages + stage);
+  }
+};
+
+/// Lays it out in dynamic shared memory and gives its parts their names.
+template <class T>
+__device__ __forceinline__ Layout<T> lay_out() {
+  constexpr TileSizes kSizes = T::kSizes;
+  const unsigned raw = simt::shared_address(simt::dynamic_shared<std::uint8_t>(
+      static_cast<std::size_t>(kSizes.shared_bytes()), 0, "shared memory"));
+  const Layout<T> layout{(raw + kAlignment - 1) / kAlignment * kAlignment};
+  name_shared(layout.k(), kSizes.key_bytes(), "K", 0);
+  name_shared(layout.v(), kSizes.key_bytes(), "V", 0);
+  name_shared(layout.full_k(), 8, "full K", 0);
+  name_shared(layout.full_v(), 8, "full V", 0);
+  for (int i = 0; i < 2; ++i) {
+    name_shared(layout.ds(i), kSizes.score_bytes(), "dS", i);
+    name_shared(layout.dq(i), kPieceBytes, "dQ", i);
+  }
+  for (int stage = 0; stage < T::kStages; ++stage) {
+    name_shared(layout.q(stage), kSizes.query_bytes(), "Q", stage);
+    name_shared(layout.rows(stage), kSizes.row_bytes(), "log-sum-exp and D", stage);
+    name_shared(layout.full_q(stage), 8, "full Q", stage);
+    name_shared(layout.empty_q(stage), 8, "empty Q", stage);
+  }
+  for (int stage = 0; stage < T::kGradientStages; ++stage) {
+    name_shared(layout.d_o(stage), kSizes.query_bytes(), "dO", stage);
+    name_shared(layout.full_do(stage), 8, "full dO", stage);
+    name_shared(layout.empty_do(stage), 8, "empty dO", stage);
+  }
+  return layout;
+}
+
+/// Where in a ring of kStages: the stage, and the parity of its phase.
+template <int kStages>
+struct Ring {
+  int stage = 0;
+  unsigned parity = 0;
+
+  __device__ __forceinline__ void next() {
+    if (++stage == kStages) stage = 0, parity ^= 1;
+  }
+};
+
+// ---- what a launch is told ------------------------------------------------------------------------
+
+struct Task {
+  MaskRule rule;
+  TileOrder order;
+  int heads_of_group;  ///< that look at the same keys
+  int query_tiles;     ///< of a head
+  int stagger;  ///< a block begins so many tiles of queries after the block before; 0: all alike
+  float scale;  ///< of scores: 1 / sqrt(head_dim)
+  float scale_log2;  ///< times log2(e)
+};
+/// Of Q, dO [heads][length][head_dim] and K, V, dK, dV [kv_heads][length][head_dim]; log-sum-exps and D, a row
+/// for each tile of queries; the sums of dQ in pieces.
+struct TensorMaps {
+  TensorMap q, d_o, k, v, rows, dq, dk, dv;
+};
+
+/// A block's keys, and how it goes through the queries: tile after tile, head after head.
+struct Walk {
+  int head;  ///< of keys
+  int key;   ///< the first
+  SeenTiles tiles;
+  int total;  ///< of all heads
+  int query_head;
+  int tile;
+  int left;  ///< of this head
+
+  __device__ __forceinline__ void next() {
+    tile = tile == tiles.last ? tiles.first : tile + 1;
+    if (--left == 0) ++query_head, left = tiles.count();
+  }
+};
+template <class T>
+__device__ __forceinline__ Walk walk_of(const Task& task) {
+  const KeyTile place = task.order.place(static_cast<int>(blockIdx.x));
+  const int key = place.tile * kKeys;
+  const int last = min(key + kKeys, task.rule.length) - 1;
+  const SeenTiles tiles = tiles_seen(task.rule, key, last, T::kQueries);
+  const int count = tiles.count();
+  const int ahead = count > 0 ? place.tile * task.stagger % count : 0;
+  return {place.head,
+          key,
+          tiles,
+          count * task.heads_of_group,
+          place.head * task.heads_of_group,
+          tiles.first + ahead,
+          count};
+}
+
+// ---- products -------------------------------------------------------------------------------------
+
+constexpr std::uint64_t in_descriptor(int bytes) {
+  return static_cast<std::uint64_t>(bytes / 16);
+}
+
+/// Issues S^T = K Q^T, or dP^T = V dO^T, for the consumer's 64 keys.
+template <class T>
+__device__ __forceinline__ void issue_scores(typename T::Scores& s, unsigned keys, unsigned queries,
+                                             int consumer) {
+  const std::uint64_t a = descriptor(keys + static_cast<unsigned>(consumer * kBoxBytes));
+  const std::uint64_t b = descriptor(queries);
+#pragma unroll
+  for (int step = 0; step < T::kHeadDim / 16; ++step) {
+    constexpr int kSteps = kPanelBytes / kWgmmaBytes;  // of a panel
+    const int panel = step / kSteps;
+    const int byte = step % kSteps * kWgmmaBytes;
+    wgmma<Format::bf16, T::kQueries>(s, a + in_descriptor(panel * kKeys * kPanelBytes + byte),
+                                     b + in_descriptor(panel * T::kQueries * kPanelBytes + byte),
+                                     step == 0);
+  }
+}
+
+/// Issues dV += P^T dO, or dK += dS^T Q; P and dS from registers. dO and Q are as they came: their columns are
+/// the fastest.
+template <class T>
+__device__ __forceinline__ void issue_outputs(typename T::Outputs& o,
+                                              const typename T::Weights& weights,
+                                              unsigned queries) {
+  const std::uint64_t b = turned_descriptor(queries, T::kQueries * kPanelBytes);
+#pragma unroll
+  for (int step = 0; step < T::kQueries / 16; ++step) {
+    wgmma<Format::bf16, T::kHeadDim, Major::n>(o, weights[step],
+                                               b + in_descriptor(step * 16 * kPanelBytes), false);
+  }
+}
+
+/// Issues dQ = dS K over all keys: of 64 columns, or where there are no more of 64 queries, the consumer's.
+template <class T>
+__device__ __forceinline__ void issue_query_sums(typename T::QuerySums& dq, unsigned ds,
+                                                 unsigned keys, int consumer) {
+  const int row = T::kPanels > 1 ? 0 : consumer;
+  const int panel_of_k = T::kPanels > 1 ? consumer : 0;
+  const std::uint64_t a = descriptor(ds + static_cast<unsigned>(row * kBoxBytes));
+  const std::uint64_t b = turned_descriptor(
+      keys + static_cast<unsigned>(panel_of_k * kKeys * kPanelBytes), kKeys * kPanelBytes);
+#pragma unroll
+  for (int step = 0; step < kKeys / 16; ++step) {
+    constexpr int kSteps = kPanelBytes / kWgmmaBytes;
+    const int panel = step / kSteps;
+    const int byte = step % kSteps * kWgmmaBytes;
+    wgmma<Format::bf16, kPanelColumns, Major::n>(
+        dq, a + in_descriptor(panel * T::kQueries * kPanelBytes + byte),
+        b + in_descriptor(step * 16 * kPanelBytes), step == 0);
+  }
+}
+
+/// Where a thread's sums lie is where wgmma wants the numbers of A: two neighbours of a row in a register.
+template <class T>
+__device__ __forceinline__ void pack_weights(typename T::Weights& weights,
+                                             const typename T::Scores& s) {
+#pragma unroll
+  for (int i = 0; i < T::kQueries / 4; ++i) {
+    weights[i / 4][i % 4] = simt::pack_bf16(s[2 * i], s[2 * i + 1]);
+  }
+}
+
+// ---- weights --------------------------------------------------------------------------------------
+
+// A thread has parts of two keys, eight rows apart, and of queries 8j + 2 (lane % 4) and the next.
+
+/// Hides the scores of keys that a query may not look at. `key` is the consumer's first key, `query` the tile's
+/// first query.
+template <class T>
+__device__ __forceinline__ void hide(typename T::Scores& s, const MaskRule& rule, int key,
+                                     int query) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int mine = key + static_cast<int>(threadIdx.x) % kWarpgroup / 32 * 16 + lane / 4;
+  const int column = query + lane % 4 * 2;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int row = mine + half * 8;
+    const bool there = row < rule.length;
+    const int first = rule.mask == Mask::none ? 0 : row;
+    const int last = rule.mask == Mask::sliding_window ? row + rule.window - 1 : rule.length;
+    const int lowest = there ? first - column : T::kQueries;
+    const int highest = last - column;
+#pragma unroll
+    for (int j = 0; j < T::kQueries / 8; ++j) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const bool hidden = 8 * j + i < lowest || 8 * j + i > highest;
+        if (hidden) s[4 * j + 2 * half + i] = -INFINITY;
+      }
+    }
+  }
+}
+
+/// Scores become weights 2^(scale · score − log-sum-exp). A query that is not there, or sees no key, has +∞.
+template <class T>
+__device__ __forceinline__ void weigh(typename T::Scores& s, unsigned rows, float scale) {
+  const auto pairs = staged<float2>(rows, T::kQueries, "log-sum-exp and D");
+#pragma unroll
+  for (int j = 0; j < T::kQueries / 8; ++j) {
+    const float2 lse = pairs[4 * j + static_cast<int>(threadIdx.x) % 4];
+    s[4 * j] = exp2_approximate(fmaf(s[4 * j], scale, -lse.x));
+    s[4 * j + 1] = exp2_approximate(fmaf(s[4 * j + 1], scale, -lse.y));
+    s[4 * j + 2] = exp2_approximate(fmaf(s[4 * j + 2], scale, -lse.x));
+    s[4 * j + 3] = exp2_approximate(fmaf(s[4 * j + 3], scale, -lse.y));
+  }
+}
+
+/// dS = P ∘ (dP − D), in place of dP. P in FP32, or with kRoundedWeights as it was packed.
+template <class T>
+__device__ __forceinline__ void differentiate(typename T::Scores& dp, const typename T::Scores& p,
+                                              const typename T::Weights& packed, unsigned rows) {
+  const auto pairs = staged<float2>(rows, T::kQueries, "log-sum-exp and D");
+#pragma unroll
+  for (int j = 0; j < T::kQueries / 8; ++j) {
+    const float2 d = pairs[T::kQueries / 2 + 4 * j + static_cast<int>(threadIdx.x) % 4];
+#pragma unroll
+    for (int i = 4 * j; i < 4 * j + 4; ++i) {
+      float weight = 0;
+      if constexpr (T::kRoundedWeights) {
+        weight = simt::unpack_bf16(packed[i / 8][i / 2 % 4], i % 2);
+      } else {
+        weight = p[i];
+      }
+      dp[i] = weight * (dp[i] - (i % 2 == 0 ? d.x : d.y));
+    }
+  }
+}
+
+// ---- what leaves ----------------------------------------------------------------------------------
+
+/// Writes the consumer's dS^T, turned, to its panel of dS: a row for each query.
+template <class T>
+__device__ __forceinline__ void stage_scores(unsigned ds, const typename T::Weights& weights,
+                                             int consumer) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp = static_cast<int>(threadIdx.x) % kWarpgroup / 32;
+  const unsigned panel = ds + static_cast<unsigned>(consumer * T::kQueries * kPanelBytes);
+#pragma unroll
+  for (int step = 0; step < T::kQueries / 16; ++step) {
+    const int query = step * 16 + lane / 16 * 8 + lane % 8;
+    const int chunk = simt::swizzled_chunk(query, 2 * warp + lane / 8 % 2);
+    stmatrix_x4_trans(panel + static_cast<unsigned>(chunk * 16), weights[step]);
+  }
+}
+
+/// Writes the consumer's sums of dQ as they lie in registers: four of each thread next to each other.
+template <class T>
+__device__ __forceinline__ void stage_query_sums(unsigned piece, const typename T::QuerySums& dq) {
+  const auto to = staged<float4>(piece, kPieceBytes / 16, "dQ");
+#pragma unroll
+  for (int j = 0; j < kRowsOfGroup / 8; ++j) {
+    to[j * kWarpgroup + static_cast<int>(threadIdx.x) % kWarpgroup] =
+        make_float4(dq[4 * j], dq[4 * j + 1], dq[4 * j + 2], dq[4 * j + 3]);
+  }
+}
+
+/// Writes dK or dV, times `scale`, over the consumer's own keys of a tile, in the format.
+template <class T>
+__device__ __forceinline__ void stage_outputs(typename T::Outputs& o, unsigned tile, int consumer,
+                                              float scale) {
+#pragma unroll
+  for (int i = 0; i < T::kHeadDim / 2; ++i) o[i] *= scale;
+#pragma unroll
+  for (int panel = 0; panel < T::kPanels; ++panel) {
+    flash_3::SIMT_BACKEND::stage_outputs<T>(
+        o, tile + static_cast<unsigned>(panel * kKeys * kPanelBytes + consumer * kBoxBytes),
+        panel * kPanelColumns / 8, std::uint16_t{});
+  }
+}
+
+// ---- who looks on ---------------------------------------------------------------------------------
+
+/// In a timed kernel nobody does, and all is as it should be.
+struct Timed {
+  __device__ __forceinline__ void note(int, int) const {}
+  __device__ __forceinline__ constexpr bool does(Fault) const { return false; }
+};
+
+/// In an explained one the first thread of a warpgroup, or of a warp that adds, of the chosen block writes down
+/// the clock when something happens.
+struct Explained {
+  simt::Global<long long> clocks;  ///< kSites rows of `numbers`
+  int numbers;
+  int block;
+  Fault fault;
+
+  __device__ __forceinline__ void note(int site, int number) const {
+    const bool speaks = threadIdx.x % (threadIdx.x < kWarpgroup ? 32 : kWarpgroup) == 0;
+    if (speaks && static_cast<int>(blockIdx.x) == block && number < numbers) {
+      clocks[site * numbers + number] = cycles();
+    }
+  }
+  __device__ __forceinline__ bool does([[maybe_unused]] Fault what) const {
+#if defined(__CUDACC__)
+    return false;  // a wait that may be left out would keep the compiler from running products side by side
+#else
+    return fault == what;
+#endif
+  }
+};
+
+}  // namespace tilestep::attention_backward::hopper::SIMT_BACKEND

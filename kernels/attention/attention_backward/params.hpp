@@ -1,0 +1,52 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/attention/shared/matrix.hpp"
+#include "kernels/lessons.hpp"
+
+/// The lesson on attention's gradients: from dO to dQ, dK and dV, with weights that are made again from Q, K and the
+/// log-sum-exp that the forward pass left. Dao et al., "FlashAttention", 2022 (arXiv:2205.14135); Dao,
+/// "FlashAttention-2", 2023 (arXiv:2307.08691).
+namespace tilestep::attention_backward {
+
+using namespace attention;
+
+/// What a kernel does wrong: the forward pass that leaves the log-sum-exp, or this one.
+enum class Omission { none, skip_rescale, mask_off_by_one };
+constexpr auto names_of(Omission) {
+  return std::to_array<std::string_view>({"none", "skip-rescale", "mask-off-by-one"});
+}
+constexpr Break break_of(Omission omission) {
+  constexpr Break kBreaks[] = {Break::none, Break::skip_rescale, Break::mask_off_by_one};
+  return kBreaks[static_cast<int>(omission)];
+}
+
+struct Params {
+  int seq = 256;
+  int heads = 2, kv_heads = 1;
+  HeadDim head_dim = HeadDim::d32;
+  Mask mask = Mask::causal;
+  Edge block_q = Edge::t32, block_k = Edge::t32;
+  Omission omits = Omission::none;
+  int query = 225;  ///< whose row is shown; past the end: the last
+  std::int64_t seed = 1;
+  static constexpr ScoreMod score_mod = ScoreMod::none;
+  static constexpr int kWindow = 64;  ///< of sliding-window and prefix, or the length
+
+  MaskRule rule() const;
+};
+
+/// What the kernels are asked for.
+Task task_of(const Params& params);
+
+/// The knobs, bound to Params: seq heads kv_heads head_dim mask block_q block_k break seed query.
+const lab::KnobTable<Params>& knob_table();
+
+/// What the dispatcher makes of Params: tiles that fit, threads of the blocks that have a tile of keys. Throws Error for
+/// what no kernel computes.
+TilePlan plan_of(const Params& params);
+
+}  // namespace tilestep::attention_backward

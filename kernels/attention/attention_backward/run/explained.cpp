@@ -1,0 +1,101 @@
+// Runs the explained kernels of the backward pass, and brings home what they wrote.
+
+#include "kernels/attention/attention_backward/run/explained.hpp"
+
+#include <span>
+
+#include "kernels/attention/attention_backward/run/ledger.hpp"
+#include "kernels/base/numeric/index.hpp"
+
+namespace tilestep::attention_backward {
+namespace {
+
+using numeric::elements_of;
+
+template <class T>
+simt::Buffer<T> plain(simt::Device& device, const std::vector<T>& host) {
+  return simt::Buffer<T>(device, std::span<const T>(host));
+}
+/// Holds NaN until a kernel writes to it.
+template <class T>
+simt::Buffer<T> empty(simt::Device& device, std::size_t count) {
+  simt::Buffer<T> buffer(device, count);
+  buffer.fill(0xFF);
+  return buffer;
+}
+simt::Buffer<std::uint16_t> sent(simt::Device& device, const std::vector<float>& values) {
+  return plain(device, words_of(values));
+}
+
+/// D of the rows that are there.
+std::vector<float> d_of(const std::vector<float>& terms, const TilePlan& plan, const Task& task) {
+  const std::size_t padded = elements_of(plan.q_tiles, plan.block_q);
+  std::vector<float> d;
+  for (std::size_t head = 0; head < static_cast<std::size_t>(task.heads); ++head) {
+    for (std::size_t query = 0; query < static_cast<std::size_t>(task.length()); ++query) {
+      d.push_back(terms[2 * (head * padded + query) + 1]);
+    }
+  }
+  return d;
+}
+
+}  // namespace
+
+flash_attention::Params forward_of(const Params& params) {
+  flash_attention::Params forward;
+  forward.seq = params.seq;
+  forward.heads = params.heads;
+  forward.kv_heads = params.kv_heads;
+  forward.head_dim = params.head_dim;
+  forward.mask = params.mask;
+  forward.window = Params::kWindow;
+  forward.block_q = params.block_q;
+  forward.block_k = params.block_k;
+  // A forward pass without its rescale leaves a wrong log-sum-exp; the mask is the backward pass's own affair.
+  if (params.omits == Omission::skip_rescale) forward.broken = Break::skip_rescale;
+  return forward;
+}
+
+Outcome run_explained(simt::Device& device, const Params& params, const Inputs& inputs,
+                      const std::vector<float>& d_output, const Chosen& chosen) {
+  Outcome outcome;
+  outcome.plan = plan_of(params);
+  outcome.forward = flash_attention::run_explained(device, forward_of(params), inputs, chosen);
+  const TilePlan& plan = outcome.plan;
+  const Task task = task_of(params);
+  const std::size_t padded = elements_of(task.heads, plan.q_tiles * plan.block_q);
+  const auto q = sent(device, inputs.q), k = sent(device, inputs.k), v = sent(device, inputs.v),
+             o = sent(device, outcome.forward.o), d_o = sent(device, d_output);
+  const auto begins = plain(device, inputs.begins);
+  const auto lse = plain(device, outcome.forward.lse);
+  auto terms = empty<float>(device, 2 * padded);
+  auto sums = empty<float>(device, padded * static_cast<std::size_t>(plan.columns));
+  auto dq = empty<std::uint16_t>(device, inputs.q.size()),
+       dk = empty<std::uint16_t>(device, inputs.k.size()),
+       dv = empty<std::uint16_t>(device, inputs.v.size());
+  RecordBuffers records(device, plan, task.heads, 3);
+  kernels_of(device).explain(
+      device, plan, task, break_of(params.omits),
+      {q.span(), k.span(), v.span(), o.span(), d_o.span(), begins.span(), lse.span(), terms.span(),
+       sums.span(), dq.span(), dk.span(), dv.span()},
+      records.records(chosen));
+  device.synchronize();
+  outcome.dq = values_of(dq.download());
+  outcome.dk = values_of(dk.download());
+  outcome.dv = values_of(dv.download());
+  outcome.visits = records.visits.download();
+  outcome.steps = records.steps.download();
+  outcome.asked = records.ledger();
+  outcome.formula = ledger_of(plan, task, inputs.begins);
+  outcome.blocks = task.kv_heads * plan.k_tiles;
+  outcome.d = d_of(terms.download(), plan, task);
+  const std::vector<float> all = records.rows.download();
+  const auto length = static_cast<std::ptrdiff_t>(task.length());
+  const auto row = [&](std::ptrdiff_t number) {
+    return std::vector<float>(all.begin() + number * length, all.begin() + (number + 1) * length);
+  };
+  outcome.p = row(0), outcome.dp = row(1), outcome.ds = row(2);
+  return outcome;
+}
+
+}  // namespace tilestep::attention_backward

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <vector>
+
+#include "kernels/attention/attention_backward/kernels.hpp"
+#include "kernels/attention/flash_attention/run/explained.hpp"
+
+namespace tilestep::attention_backward {
+
+/// What an explained backward pass wrote and recorded, on the host, and the forward pass before it.
+struct Outcome {
+  TilePlan plan;                     ///< of the backward pass
+  flash_attention::Outcome forward;  ///< of flash-2
+  std::vector<float> dq, dk, dv;
+  std::vector<float> d;       ///< [heads × length]
+  std::vector<Visit> visits;  ///< [heads × q_tiles × k_tiles]; block −1: not visited
+  /// [k_tiles]: `o` is what the tile added to the chosen component of dQ's sum; order −1: none was.
+  std::vector<StepRecord> steps;
+  /// Of the chosen query, [length], as they were in registers. 0: not visited.
+  std::vector<float> p, dp, ds;
+  Ledger asked{}, formula{};  ///< of the backward pass alone
+  int blocks = 0;             ///< of the launch that visits tiles of scores
+};
+
+/// The forward pass, flash-2, that leaves what the backward pass needs. Of what is broken it has skip-rescale.
+flash_attention::Params forward_of(const Params& params);
+
+/// Runs that and the backward pass on the gradient of O that is given. Throws Error as run_explained does.
+Outcome run_explained(simt::Device& device, const Params& params, const Inputs& inputs,
+                      const std::vector<float>& d_output, const Chosen& chosen = {});
+
+}  // namespace tilestep::attention_backward

@@ -1,0 +1,17 @@
+#pragma once
+
+/// \file
+/// What timed_launch.cu and explained_launch.cu give launch.cu: flash-3's kernels are compiled beside the others, not behind them.
+
+#include "kernels/attention/flash_attention_3/problem.hpp"
+#include "kernels/base/simt/resources.hpp"
+#include "kernels/base/simt/simt.hpp"
+
+namespace tilestep::flash_attention_3::SIMT_BACKEND {
+
+void explain_here(simt::Device& device, const Problem& problem, const Arrays<float>& arrays,
+                  const Explanation& what);
+void run_here(simt::Device& device, const Problem& problem, const Arrays<std::uint16_t>& arrays);
+simt::Resources resources_here(simt::Device& device, const Problem& problem);
+
+}  // namespace tilestep::flash_attention_3::SIMT_BACKEND

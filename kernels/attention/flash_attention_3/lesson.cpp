@@ -1,0 +1,44 @@
+#include "kernels/attention/flash_attention_3/lesson.hpp"
+
+#include "kernels/attention/flash_attention_3/bench/bench.hpp"
+#include "kernels/attention/flash_attention_3/run/run.hpp"
+#include "kernels/attention/shared/knobs.hpp"
+
+namespace tilestep::flash_attention_3 {
+namespace {
+
+lab::Report run(const Params& params, simt::Device& device, lab::Progress& progress) {
+  return report_of(run_of(params, device, progress));
+}
+
+}  // namespace
+
+const lab::Lesson& lesson() {
+  static const auto lesson =
+      lab::LessonOf<Params>(
+          kLesson,
+          "Copies, products and exponentials have units of their own: a kernel is fast when all "
+          "three are busy at once.",
+          knob_table(), run, bench_report, "steps")
+          .with_telling({{"tma",
+                          "A warp copies ahead, but each warpgroup multiplies and weighs in turn "
+                          "with itself.",
+                          {.variant = Rung::tma}},
+                         {"flash-3",
+                          "A block takes two tiles of queries, and the softmax of a tile of keys "
+                          "runs under the products of the next.",
+                          {.variant = Rung::pipelined}},
+                         {"half",
+                          "At head dimension 64 the exponentials take as long as the products.",
+                          {.variant = Rung::pipelined, .head_dim = Columns::d64}}})
+          .with_trials({{.variant = Rung::tma, .seq = 100, .head_dim = Columns::d64},
+                        {.seq = 200,
+                         .head_dim = Columns::d64,
+                         .mask = HopperMask::sliding_window,
+                         .window = 30},
+                        {.variant = Rung::pipelined, .seq = 200, .heads = 2}})
+          .with_replay(replay_of_runs);
+  return lesson;
+}
+
+}  // namespace tilestep::flash_attention_3

@@ -1,0 +1,167 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+#include <vector>
+
+#include "kernels/attention/flash_attention_3/params.hpp"
+
+/// \file
+/// All that the lesson's picture is drawn from. What stands here was written by the explained kernels, unless it says
+/// otherwise; what it was compared with is in double.
+
+namespace tilestep::flash_attention_3 {
+
+/// What one tile of keys did to the chosen query, in the order of the visits: the steps of the picture. Scores as they
+/// enter exp, in natural units.
+struct Step {
+  int k_tile = 0;
+  int order = 0;  ///< of the visit among those of its block
+  TileKind kind = TileKind::full;
+  float tile_max = 0;  ///< −∞: the query sees no key of the tile
+  /// The maximum of all scores so far; −∞: of none.
+  float m_before = 0, m_after = 0;
+  float rescale = 0;  ///< exp(m_before − m_after): what O and ℓ so far are multiplied by; broken: 1
+  float tile_sum = 0;  ///< of the tile's weights exp(s − m_after), from ℓ before and after
+  float l = 0;         ///< sum of all weights so far
+  bool operator==(const Step&) const = default;
+};
+
+/// The answer of the chosen query.
+struct Answer {
+  std::vector<float> o;       ///< [head_dim], in FP32
+  std::vector<double> exact;  ///< [head_dim], in double on the same rounded inputs
+  float lse = 0;              ///< log-sum-exp
+  double exact_lse = 0;
+  bool operator==(const Answer&) const = default;
+};
+
+// ---- lanes -----------------------------------------------------------------------------------------------
+
+/// What happens in the chosen block; Site of schedule.hpp in words.
+enum class What {
+  waits_empty_q,  ///< the producer begins to wait until Q's tile is free
+  copies_q,       ///< its copies of Q are issued
+  waits_empty_k,  ///< it begins to wait for a stage of K
+  copies_k,       ///< its copies of K are issued
+  waits_empty_v,
+  copies_v,
+  full_k,  ///< who looks on sees that K is there
+  full_v,
+  waits_k,         ///< a consumer begins to wait for K
+  waits_turn,      ///< … for its turn
+  takes_turn,      ///< it has the turn
+  passes_turn,     ///< its products are issued: the next one's turn
+  issues_s,        ///< it begins to issue S = Q Kᵀ
+  commits_s,       ///< all of them are issued
+  done_s,          ///< they are done
+  releases_k,      ///< K's stage is given back
+  begins_softmax,  ///< scores become weights
+  ends_softmax,
+  waits_v,
+  issues_o,  ///< it begins to issue O += P V
+  commits_o,
+  done_o,
+  releases_v,
+  stores,  ///< it begins to store O
+  stored,  ///< it is done with that, but for TMA's part
+};
+constexpr auto names_of(What) {
+  return std::to_array<std::string_view>(
+      {"waits-empty-q", "copies-q",       "waits-empty-k", "copies-k",  "waits-empty-v",
+       "copies-v",      "full-k",         "full-v",        "waits-k",   "waits-turn",
+       "takes-turn",    "passes-turn",    "issues-s",      "commits-s", "done-s",
+       "releases-k",    "begins-softmax", "ends-softmax",  "waits-v",   "issues-o",
+       "commits-o",     "done-o",         "releases-v",    "stores",    "stored"});
+}
+
+/// In the order of the block's clock.
+struct Event {
+  What what = What::copies_k;
+  int lane = 0;  ///< 0: the thread that copies; 1, 2, 3: a consumer (warpgroup); −1: who looks on
+  int turn = 0;  ///< which of the block's tiles of queries, from 0 (flash-3 takes several)
+  int q_tile = 0;  ///< its number in the head
+  int head = 0;
+  int k_tile =
+      0;  ///< −1: none (Q, O). Of a turn the tile whose products of S are issued in it; of a last turn the
+  ///< tile of its O += P V
+  std::int64_t clock = 0;  ///< from the first event on, in Trace::clock_unit
+  bool operator==(const Event&) const = default;
+};
+
+/// What a lane is busy with, from one event to another: derived from the events alone.
+enum class Activity {
+  waits,    ///< for K, V, Q or its turn (the producer: for a stage to be free)
+  copies,   ///< K or V under way: from the producer's issue until it is there
+  scores,   ///< S = Q Kᵀ on the tensor cores, from issue until done
+  softmax,  ///< exponentials
+  values,   ///< O += P V on the tensor cores
+  stores,
+};
+constexpr auto names_of(Activity) {
+  return std::to_array<std::string_view>(
+      {"waits", "copies", "scores", "softmax", "values", "stores"});
+}
+struct Span {
+  Activity what = Activity::waits;
+  int lane = 0;  ///< as of Event
+  int turn = 0, q_tile = 0, head = 0, k_tile = 0;
+  char tensor = ' ';  ///< of copies 'K' or 'V', else ' '
+  std::int64_t begin = 0, end = 0;
+};
+
+// ---- all of it --------------------------------------------------------------------------------------------
+
+/// Marked lines of the kernels' source, by the words of their marks.
+enum class Mark {
+  waits_empty,
+  copies,
+  full,
+  waits_k,
+  waits_v,
+  takes_turn,
+  passes_turn,
+  issues_s,
+  done_s,
+  masks,
+  maximum,
+  weights,
+  releases_k,
+  issues_o,
+  done_o,
+  rescales,
+  releases_v,
+};
+constexpr auto names_of(Mark) {
+  return std::to_array<std::string_view>({"waits-empty", "copies", "full", "waits-k", "waits-v",
+                                          "takes-turn", "passes-turn", "issues-s", "done-s",
+                                          "masks", "maximum", "weights", "releases-k", "issues-o",
+                                          "done-o", "rescales", "releases-v"});
+}
+inline constexpr std::size_t kMarks = 17;
+inline constexpr std::string_view kSourcePath = "kernels/attention/flash_attention_3/flash_3.cu";
+std::array<int, kMarks> mark_lines();
+
+/// Its clock_unit is "words" under emulation, and "cycles" on a GPU.
+struct Trace : Matrix {
+  Rung runs = Rung::pipelined;
+  std::vector<Step> steps;  ///< one a visited tile of keys
+  Answer answer;
+  std::vector<Event> events;  ///< of the chosen block
+  std::array<int, kMarks> lines{};
+  bool operator==(const Trace&) const = default;
+};
+
+/// What the lanes are busy with, by lane, then by begin.
+std::vector<Span> spans_of(const Trace& trace);
+
+nlohmann::json to_json(const Trace& trace);
+/// Throws Error saying which member is missing or wrong.
+Trace trace_from_json(const nlohmann::json& json);
+
+/// The report's tables that say what a trace says: `steps`, `ledger`, `blocks`, `lanes`, `answer`.
+std::vector<lab::Table> tables_of(const Trace& trace);
+
+}  // namespace tilestep::flash_attention_3

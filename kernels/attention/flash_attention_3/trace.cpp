@@ -1,0 +1,130 @@
+// The trace as JSON, and what follows from it.
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "kernels/attention/flash_attention_3/lesson.hpp"
+#include "kernels/attention/shared/matrix_fields.hpp"
+
+namespace tilestep::flash_attention_3 {
+namespace {
+
+/// Which tile comes when follows from the mask, and is known from the start.
+lab::Fields<Step> step_fields(const Trace& trace) {
+  return lab::Fields<Step>()
+      .whole("k_tile", &Step::k_tile, 0, trace.plan.k_tiles - 1)
+      .from(lab::kAhead)
+      .whole("order", &Step::order, 0, lab::kMostCount)
+      .from(lab::kAhead)
+      .name("kind", &Step::kind)
+      .from(lab::kAhead)
+      .real("tile_max", &Step::tile_max)
+      .real("m_before", &Step::m_before)
+      .real("m_after", &Step::m_after)
+      .real("rescale", &Step::rescale)
+      .real("tile_sum", &Step::tile_sum)
+      .real("l", &Step::l);
+}
+
+lab::Fields<Answer> answer_fields(const Trace& trace) {
+  const lab::When end = at_end(trace);
+  const auto at_the_end = [end](const Answer&) { return end; };
+  return lab::Fields<Answer>()
+      .reals("o", &Answer::o, trace.shape.head_dim)
+      .known(at_the_end)
+      .reals("exact", &Answer::exact, trace.shape.head_dim)
+      .known(at_the_end)
+      .real("lse", &Answer::lse)
+      .known(at_the_end)
+      .real("exact_lse", &Answer::exact_lse)
+      .known(at_the_end);
+}
+
+lab::Fields<Event> event_fields(const Trace& trace) {
+  return lab::Fields<Event>()
+      .name("what", &Event::what)
+      .whole("lane", &Event::lane, -1, 3)
+      .whole("turn", &Event::turn, 0, lab::kMostCount)
+      .whole("q_tile", &Event::q_tile, 0, trace.plan.q_tiles - 1)
+      .whole("head", &Event::head, 0, trace.shape.heads - 1)
+      .whole("k_tile", &Event::k_tile, -1, trace.plan.k_tiles - 1)
+      .whole("clock", &Event::clock, 0, kMostClock);
+}
+
+lab::Fields<Trace> trace_fields() {
+  lab::Fields<Trace> fields = matrix_fields<Trace>();
+  fields.name("runs", &Trace::runs)
+      .columns("steps", &Trace::steps, step_fields, lab::kAnyCount)
+      .known_each(lab::kOneAStep)
+      .object("answer", &Trace::answer, answer_fields)
+      .columns("events", &Trace::events, event_fields, lab::kAnyCount)
+      .lines("lines", &Trace::lines, [](const Trace&) { return mark_lines(); });
+  return std::move(with_visits(fields));
+}
+
+// ---- lanes ------------------------------------------------------------------------------------------
+
+bool is_wait(What what) {
+  switch (what) {
+    case What::waits_empty_q:
+    case What::waits_empty_k:
+    case What::waits_empty_v:
+    case What::waits_k:
+    case What::waits_v:
+    case What::waits_turn:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// What begins with an event and ends with another of the same tile.
+struct Pair {
+  What begin, end;
+  Activity activity;
+  char tensor;
+};
+constexpr Pair kPairs[] = {{What::copies_k, What::full_k, Activity::copies, 'K'},
+                           {What::copies_v, What::full_v, Activity::copies, 'V'},
+                           {What::issues_s, What::done_s, Activity::scores, ' '},
+                           {What::begins_softmax, What::ends_softmax, Activity::softmax, ' '},
+                           {What::issues_o, What::done_o, Activity::values, ' '},
+                           {What::stores, What::stored, Activity::stores, ' '}};
+
+}  // namespace
+
+std::vector<Span> spans_of(const Trace& trace) {
+  std::vector<Span> spans;
+  const auto add = [&](const Event& from, const Event& to, Activity what, char tensor) {
+    spans.push_back({what, from.lane, from.turn, from.q_tile, from.head, from.k_tile, tensor,
+                     from.clock, to.clock});
+  };
+  std::map<int, const Event*> waiting;  // of a lane
+  std::map<std::tuple<What, int, int, int>, const Event*> begun;
+  for (const Event& event : trace.events) {
+    const Event*& wait = waiting[event.lane];
+    if (wait != nullptr) add(*wait, event, Activity::waits, ' ');
+    wait = is_wait(event.what) ? &event : nullptr;
+    for (const Pair& pair : kPairs) {
+      // Who looks on has a lane of its own.
+      const int lane = pair.activity == Activity::copies ? 0 : event.lane;
+      const auto key = std::tuple(pair.begin, lane, event.turn, event.k_tile);
+      if (event.what == pair.begin) begun[key] = &event;
+      const auto found = event.what == pair.end ? begun.find(key) : begun.end();
+      if (found != begun.end()) add(*found->second, event, pair.activity, pair.tensor);
+    }
+  }
+  std::stable_sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) {
+    return std::tuple(a.lane, a.begin) < std::tuple(b.lane, b.begin);
+  });
+  return spans;
+}
+
+std::array<int, kMarks> mark_lines() {
+  return lines_of<Mark, kMarks>(kSourcePath);
+}
+
+TILESTEP_TRACE_JSON("flash-attention-3 trace", trace_fields())
+
+}  // namespace tilestep::flash_attention_3

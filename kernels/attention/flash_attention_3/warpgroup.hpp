@@ -1,0 +1,390 @@
+#pragma once
+
+/// \file
+/// What FlashAttention 3's kernels are made of: where things lie in shared memory, whose turn it is, how scores
+/// become weights in registers, how O leaves them, and who witnesses what happens.
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/attention/flash_attention_3/schedule.hpp"
+#include "kernels/base/simt/hopper.hpp"
+
+namespace tilestep::flash_attention_3::SIMT_BACKEND {
+
+using namespace simt::hopper;
+
+constexpr unsigned kAllLanes = 0xFFFFFFFFu;
+
+/// What is fixed for a kernel.
+template <int kDim, int kKeysOfTile, int kGroups, int kStagesOfRing>
+struct Tile {
+  static constexpr TileSizes kSizes{kDim, kKeysOfTile, kGroups, kStagesOfRing};
+  static constexpr int kHeadDim = kDim, kKeys = kKeysOfTile, kConsumers = kGroups;
+  static constexpr int kStages = kStagesOfRing;
+  static constexpr int kPanels = kDim / kPanelColumns;
+  static constexpr int kQueryBytes = kSizes.query_bytes(), kKeyBytes = kSizes.key_bytes();
+  // A multiprocessor has 65536.
+  static constexpr int kProducerRegisters = kGroups == 2 ? 40 : 32;
+  static constexpr int kConsumerRegisters = kGroups == 2 ? 232 : 160;
+  static_assert(kDim % kPanelColumns == 0 && kKeysOfTile % 16 == 0 &&
+                (kGroups == 2 || kGroups == 3));
+
+  using Scores = float[kKeysOfTile / 2];
+  using Weights = unsigned[kKeysOfTile / 16][4];  ///< A's fragments for O += P V
+  using Outputs = float[kDim / 2];
+};
+
+// ---- shared memory --------------------------------------------------------------------------------
+
+/// Addresses, as the instructions take them. A tile of K or V lies in panels of 64 columns, each with all
+/// rows; Q and what is stored of O lie so for each warpgroup.
+template <class T>
+struct Layout {
+  unsigned base;
+
+  __device__ __forceinline__ unsigned at(int bytes) const {
+    return base + static_cast<unsigned>(bytes);
+  }
+  __device__ __forceinline__ unsigned q(int consumer) const {
+    return at(consumer * T::kQueryBytes);
+  }
+  __device__ __forceinline__ unsigned o(int consumer) const {
+    return at((T::kConsumers + consumer) * T::kQueryBytes);
+  }
+  __device__ __forceinline__ unsigned k(int stage) const {
+    return at(2 * T::kConsumers * T::kQueryBytes + stage * T::kKeyBytes);
+  }
+  __device__ __forceinline__ unsigned v(int stage) const { return k(T::kStages + stage); }
+
+  __device__ __forceinline__ unsigned barrier(int number) const {
+    return k(2 * T::kStages) + static_cast<unsigned>(number * 8);
+  }
+  __device__ __forceinline__ unsigned full_q() const { return barrier(0); }
+  __device__ __forceinline__ unsigned empty_q() const { return barrier(1); }
+  __device__ __forceinline__ unsigned full_k(int stage) const { return barrier(2 + stage); }
+  __device__ __forceinline__ unsigned empty_k(int stage) const {
+    return full_k(T::kStages + stage);
+  }
+  __device__ __forceinline__ unsigned full_v(int stage) const {
+    return full_k(2 * T::kStages + stage);
+  }
+  __device__ __forceinline__ unsigned empty_v(int stage) const {
+    return full_k(3 * T::kStages + stage);
+  }
+};
+
+/// Lays it out in dynamic shared memory and gives its parts their names.
+template <class T>
+__device__ __forceinline__ Layout<T> lay_out() {
+  const unsigned raw = simt::shared_address(simt::dynamic_shared<std::uint8_t>(
+      static_cast<std::size_t>(T::kSizes.shared_bytes()), 0, "shared memory"));
+  const Layout<T> layout{(raw + kAlignment - 1) / kAlignment * kAlignment};
+  for (int consumer = 0; consumer < T::kConsumers; ++consumer) {
+    name_shared(layout.q(consumer), T::kQueryBytes, "Q", consumer);
+    name_shared(layout.o(consumer), T::kQueryBytes, "tile of O", consumer);
+  }
+  name_shared(layout.full_q(), 8, "full Q", 0);
+  name_shared(layout.empty_q(), 8, "empty Q", 0);
+  for (int stage = 0; stage < T::kStages; ++stage) {
+    name_shared(layout.k(stage), T::kKeyBytes, "K", stage);
+    name_shared(layout.v(stage), T::kKeyBytes, "V", stage);
+    name_shared(layout.full_k(stage), 8, "full K", stage);
+    name_shared(layout.empty_k(stage), 8, "empty K", stage);
+    name_shared(layout.full_v(stage), 8, "full V", stage);
+    name_shared(layout.empty_v(stage), 8, "empty V", stage);
+  }
+  return layout;
+}
+
+/// The next tile of K, or of V: how many came before; from that, which stage it is in, and the parity of its phase.
+template <class T>
+struct Turn {
+  int number = 0;
+
+  __device__ __forceinline__ int stage() const {
+    return static_cast<int>(static_cast<unsigned>(number) % T::kStages);
+  }
+  __device__ __forceinline__ unsigned parity() const {
+    return static_cast<unsigned>(number) / T::kStages % 2;
+  }
+};
+
+/// This warp is done with what the barrier guards.
+__device__ __forceinline__ void release(unsigned barrier) {
+  if (threadIdx.x % 32 == 0) arrive(barrier);
+}
+
+// ---- what a launch is told ------------------------------------------------------------------------
+
+struct Task {
+  MaskRule rule;
+  TileOrder order;
+  int heads_of_group;  ///< that look at the same keys
+  float scale_log2;    ///< of scores: log2(e) / sqrt(head_dim)
+};
+/// Of Q, K, V [heads][length][head_dim] and O.
+struct TensorMaps {
+  TensorMap q, k, v, o;
+};
+
+/// A block's tile of queries.
+struct Place {
+  int head;
+  int row;  ///< its first query
+  KeyTiles keys;
+};
+template <class T>
+__device__ __forceinline__ Place place_of(const Task& task, int number) {
+  const QueryTile tile = task.order.place(number);
+  const int row = tile.tile * T::kSizes.rows();
+  const int end = min(row + T::kSizes.rows(), task.rule.length);
+  return {tile.head, row, tiles_seen(task.rule, row, end - 1, T::kKeys)};
+}
+
+// ---- products -------------------------------------------------------------------------------------
+
+/// Issues S = Q Kᵀ for the warpgroup's 64 queries.
+template <class T>
+__device__ __forceinline__ void issue_scores(typename T::Scores& s, unsigned q, unsigned k) {
+  const std::uint64_t a = descriptor(q);
+  const std::uint64_t b = descriptor(k);
+#pragma unroll
+  for (int step = 0; step < T::kHeadDim / 16; ++step) {
+    constexpr int kSteps = kPanelBytes / kWgmmaBytes;  // of a panel
+    const int panel = step / kSteps;
+    const int byte = step % kSteps * kWgmmaBytes;
+    const int of_q = panel * kRowsOfGroup * kPanelBytes + byte;
+    const int of_k = panel * T::kKeys * kPanelBytes + byte;
+    wgmma<Format::bf16, T::kKeys>(s, a + static_cast<std::uint64_t>(of_q / 16),
+                                  b + static_cast<std::uint64_t>(of_k / 16), step == 0);
+  }
+}
+
+/// Issues O += P V, P from registers. V is as it came: its columns are the fastest.
+template <class T>
+__device__ __forceinline__ void issue_outputs(typename T::Outputs& o,
+                                              const typename T::Weights& weights, unsigned v) {
+  const std::uint64_t b = turned_descriptor(v, T::kKeys * kPanelBytes);
+#pragma unroll
+  for (int step = 0; step < T::kKeys / 16; ++step) {
+    wgmma<Format::bf16, T::kHeadDim, Major::n>(
+        o, weights[step], b + static_cast<std::uint64_t>(step * 16 * kPanelBytes / 16), false);
+  }
+}
+
+/// Where a thread's sums lie is where wgmma wants the numbers of A: two neighbours of a row in a register.
+template <class T>
+__device__ __forceinline__ void pack_weights(typename T::Weights& weights,
+                                             const typename T::Scores& s) {
+#pragma unroll
+  for (int i = 0; i < T::kKeys / 4; ++i) {
+    weights[i / 4][i % 4] = pack_bf16(s[2 * i], s[2 * i + 1]);
+  }
+}
+
+// ---- softmax --------------------------------------------------------------------------------------
+
+/// A thread has parts of two rows of scores, eight rows apart; four lanes share a row.
+struct Rows {
+  float maximum[2] = {-INFINITY, -INFINITY};
+  float sum[2] = {0, 0};  ///< of the thread's own weights
+};
+/// Hides the scores of keys that a query may not look at. `row` is the warpgroup's first query, `key` the tile's
+/// first key. Broken, each query may look at `one_more`.
+template <class T>
+__device__ __forceinline__ void hide(typename T::Scores& s, const MaskRule& rule, int row, int key,
+                                     bool one_more) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int query = row + static_cast<int>(threadIdx.x) % kWarpgroup / 32 * 16 + lane / 4;
+  const int mine = key + lane % 4 * 2;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int last = min(rule.last_key(query + half * 8), rule.length - 1) + (one_more ? 1 : 0);
+    const int lowest = rule.first_key(query + half * 8, NoDocuments{}) - mine;
+    const int highest = last - mine;
+#pragma unroll
+    for (int j = 0; j < T::kKeys / 8; ++j) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const bool hidden = 8 * j + i < lowest || 8 * j + i > highest;
+        if (hidden) s[4 * j + 2 * half + i] = -INFINITY;
+      }
+    }
+  }
+}
+
+/// The highest score of each of the two rows.
+template <class T>
+__device__ __forceinline__ void highest(float (&found)[2], const typename T::Scores& s) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    // Two at a time: what follows does not wait for each single comparison.
+    float even = s[2 * half];
+    float odd = s[2 * half + 1];
+#pragma unroll
+    for (int j = 1; j < T::kKeys / 8; ++j) {
+      even = fmaxf(even, s[4 * j + 2 * half]);
+      odd = fmaxf(odd, s[4 * j + 2 * half + 1]);
+    }
+    float best = fmaxf(even, odd);
+    best = fmaxf(best, __shfl_xor_sync(kAllLanes, best, 1));
+    found[half] = fmaxf(best, __shfl_xor_sync(kAllLanes, best, 2));
+  }
+}
+
+/// Scores become weights 2^(scale · (score − maximum)), and `rescale` what has been summed so far must be
+/// multiplied with. `scale` has log2(e) in it. In a tile that is not masked no row's maximum is −∞.
+template <class T, bool kMasked>
+__device__ __forceinline__ void weigh(typename T::Scores& s, Rows& rows, float (&rescale)[2],
+                                      const float (&tile)[2], float scale) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const float before = rows.maximum[half];
+    const float now = fmaxf(before, tile[half]);
+    // −∞ − (−∞) would be NaN; from any finite point 2^−∞ is the 0 that it should be.
+    const float base = kMasked && now == -INFINITY ? 0.0f : now * scale;
+    rescale[half] = exp2_approximate(fmaf(before, scale, -base));
+    rows.maximum[half] = now;
+    float even = 0;
+    float odd = 0;
+#pragma unroll
+    for (int j = 0; j < T::kKeys / 8; ++j) {
+      float* two = &s[4 * j + 2 * half];
+      two[0] = exp2_approximate(fmaf(two[0], scale, -base));
+      two[1] = exp2_approximate(fmaf(two[1], scale, -base));
+      even += two[0];
+      odd += two[1];
+    }
+    rows.sum[half] = fmaf(rows.sum[half], rescale[half], even + odd);
+  }
+}
+
+template <class T>
+__device__ __forceinline__ void scale_outputs(typename T::Outputs& o, const float (&by)[2]) {
+#pragma unroll
+  for (int i = 0; i < T::kHeadDim / 2; ++i) o[i] *= by[i / 2 % 2];
+}
+
+/// The sum over the four lanes of a row.
+__device__ __forceinline__ float sum_of_row(float mine) {
+  mine += __shfl_xor_sync(kAllLanes, mine, 1);
+  return mine + __shfl_xor_sync(kAllLanes, mine, 2);
+}
+
+// ---- O --------------------------------------------------------------------------------------------
+
+/// Writes 64 rows of 128 bytes to a box with the 128-byte swizzle; `first` is the first block of 8 columns.
+template <class T>
+__device__ __forceinline__ void stage_outputs(const typename T::Outputs& o, unsigned box, int first,
+                                              std::uint16_t) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int row = static_cast<int>(threadIdx.x) % kWarpgroup / 32 * 16 + lane % 16;
+#pragma unroll
+  for (int j = 0; j < 8; j += 2) {
+    const float* from = &o[4 * (first + j)];
+    const unsigned matrices[4] = {pack_bf16(from[0], from[1]), pack_bf16(from[2], from[3]),
+                                  pack_bf16(from[4], from[5]), pack_bf16(from[6], from[7])};
+    const int chunk = simt::swizzled_chunk(row, j + lane / 16);
+    stmatrix_x4(box + static_cast<unsigned>(chunk * 16), matrices);
+  }
+}
+template <class T>
+__device__ __forceinline__ void stage_outputs(const typename T::Outputs& o, unsigned box, int first,
+                                              float) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp = static_cast<int>(threadIdx.x) % kWarpgroup / 32;
+  const auto to = staged<float>(box, kBoxBytes / 4, "tile of O");
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int row = warp * 16 + i / 2 * 8 + lane / 4;
+      const int column = lane % 4 * 2 + i % 2;
+      to[simt::swizzled_chunk(row, 2 * j + column / 4) * 4 + column % 4] = o[4 * (first + j) + i];
+    }
+  }
+}
+
+/// Through shared memory by TMA, which leaves out rows past the last query. Returns at once: TMA reads while the
+/// warpgroup is at its next tile. FP32 takes two rounds.
+template <class T, class Out, class Tape>
+__device__ __forceinline__ void store_outputs(const TensorMap& map, const typename T::Outputs& o,
+                                              const Layout<T>& layout, int consumer, int row,
+                                              int head, const Tape& tape) {
+  constexpr int kColumns = kPanelBytes / static_cast<int>(sizeof(Out));  // of a box
+  constexpr int kParts = T::kHeadDim / kColumns;
+  const int meeting = 1 + T::kConsumers + consumer;
+  const bool speaks = threadIdx.x % kWarpgroup == 0;
+#pragma unroll
+  for (int first = 0; first < kParts; first += T::kPanels) {
+    if (speaks && !tape.does(Fault::no_store_wait)) store_wait<0>();
+    // What lay there must have been read before it is written …
+    if (!tape.does(Fault::no_write_meeting)) named_barrier_sync(meeting, kWarpgroup);
+#pragma unroll
+    for (int i = 0; i < T::kPanels; ++i) {
+      stage_outputs<T>(o, layout.o(consumer) + static_cast<unsigned>(i * kBoxBytes),
+                       (first + i) * kColumns / 8, Out{});
+    }
+    if (!tape.does(Fault::missing_fence)) publish_to_async_proxy();
+    // … and all must have written before TMA reads it.
+    if (!tape.does(Fault::no_store_meeting)) named_barrier_sync(meeting, kWarpgroup);
+    if (!speaks) continue;
+    for (int i = 0; i < T::kPanels; ++i) {
+      store(map, layout.o(consumer) + static_cast<unsigned>(i * kBoxBytes), (first + i) * kColumns,
+            row, head);
+    }
+    store_commit();
+  }
+}
+
+// ---- who looks on ---------------------------------------------------------------------------------
+
+/// In a timed kernel nobody does, and all is as it should be.
+struct Timed {
+  static constexpr bool kRecords = false;
+
+  __device__ __forceinline__ void note(int, int) const {}
+  __device__ __forceinline__ constexpr bool does(Fault) const { return false; }
+};
+
+/// In an explained one the first thread of each warpgroup of the chosen block writes down the clock when something
+/// happens, and the lanes that have the chosen row what becomes of it.
+struct Explained {
+  static constexpr bool kRecords = true;
+
+  simt::Global<long long> clocks;  ///< kSites rows of `numbers`
+  simt::Global<float> rows;        ///< `numbers` of kRowFields
+  int numbers;
+  int block;
+  int row;  ///< of the block's tile of queries
+  Fault fault;
+
+  __device__ __forceinline__ bool chosen() const { return static_cast<int>(blockIdx.x) == block; }
+  __device__ __forceinline__ void note(int site, int number) const {
+    if (chosen() && threadIdx.x % kWarpgroup == 0) seen(site, number);
+  }
+  __device__ __forceinline__ void seen(int site, int number) const {
+    clocks[site * numbers + number] = cycles();
+  }
+  /// Whether the calling thread has the chosen row, as row `half` of its two.
+  __device__ __forceinline__ bool has_row(int consumer, int half) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int mine = consumer * kRowsOfGroup +
+                     static_cast<int>(threadIdx.x) % kWarpgroup / 32 * 16 + half * 8 + lane / 4;
+    return chosen() && mine == row && lane % 4 == 0;
+  }
+  __device__ __forceinline__ void note_row(int number, RowField field, float value) const {
+    rows[number * kRowFields + field] = value;
+  }
+  __device__ __forceinline__ bool does(Fault what) const {
+#if defined(__CUDACC__)
+    // A wait that may be left out would keep the compiler from running products side by side.
+    if (what > Fault::last_of_knob) return false;
+#endif
+    return fault == what;
+  }
+};
+
+}  // namespace tilestep::flash_attention_3::SIMT_BACKEND

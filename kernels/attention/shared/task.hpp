@@ -1,0 +1,170 @@
+#pragma once
+
+/// \file
+/// What is to be computed, in what sizes, and what an explained kernel records of it: for every kernel of attention,
+/// forward and backward.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/attention/shared/mask.hpp"
+#include "kernels/base/simt/device.hpp"
+#include "kernels/base/simt/simt.hpp"
+#include "kernels/lessons.hpp"
+
+namespace tilestep::attention {
+
+/// What Q, K and V hold.
+enum class Data {
+  random,
+  outliers,  ///< a few channels of K far from 0 in all rows, and some large numbers
+};
+constexpr auto names_of(Data) {
+  return std::to_array<std::string_view>({"random", "outliers"});
+}
+
+/// What an explained kernel does wrong.
+enum class Break {
+  none,
+  skip_rescale,     ///< the maximum rises, O and the sum stay as they are
+  materialize,      ///< flash-2 also writes its scores out
+  mask_off_by_one,  ///< a query sees one key too many
+};
+constexpr auto names_of(Break) {
+  return std::to_array<std::string_view>(
+      {"none", "skip-rescale", "materialize", "mask-off-by-one"});
+}
+
+/// Of a number in memory.
+inline constexpr int kElementBytes = 2;
+
+enum class HeadDim { d32, d64, d80, d96, d128, d256 };
+constexpr auto names_of(HeadDim) {
+  return std::to_array<std::string_view>({"32", "64", "80", "96", "128", "256"});
+}
+constexpr int columns_of(HeadDim dim) {
+  constexpr int kColumns[] = {32, 64, 80, 96, 128, 256};
+  return kColumns[static_cast<int>(dim)];
+}
+/// Columns that a tile in shared memory has: 80 are filled to 96 with zeros.
+constexpr int filled_columns(int head_dim) {
+  return head_dim == 80 ? 96 : head_dim;
+}
+
+/// Queries or keys of a tile.
+enum class Edge { t16, t32, t64, t128 };
+constexpr auto names_of(Edge) {
+  return std::to_array<std::string_view>({"16", "32", "64", "128"});
+}
+constexpr int size_of(Edge edge) {
+  return 16 << static_cast<int>(edge);
+}
+
+inline constexpr int kMostLength = 65536;
+inline constexpr int kMostHeads = 64;
+
+/// What is to be computed, whatever the tiles.
+struct Task {
+  MaskRule rule;
+  int heads = 1, kv_heads = 1, head_dim = 64;
+  ScoreMod mod = ScoreMod::none;
+
+  int length() const { return rule.length; }
+};
+
+// ---- tiles ----------------------------------------------------------------------------------------
+
+/// What a block may have on Hopper: 227 KB.
+inline constexpr int kMostSharedBytes = 227 * 1024;
+/// The tensor core's instruction takes 16 queries or keys.
+inline constexpr int kStrip = 16;
+/// A tile of scores, and the columns of Q, K and V in shared memory.
+struct TileSize {
+  int block_q = 0, block_k = 0, columns = 0;
+};
+
+/// Rows of S and P in memory are a multiple of 8 numbers apart, so that all begin at a multiple of 16 bytes.
+/// What lies between is written and read as the rest: −infinity and 0.
+__host__ __device__ constexpr int score_pitch(int length) {
+  return (length + 7) / 8 * 8;
+}
+
+/// In bytes.
+constexpr std::size_t bytes_of_numbers(int count) {
+  return static_cast<std::size_t>(count) * kElementBytes;
+}
+// ---- what a kernel records --------------------------------------------------------------------------
+
+/// What one tile of keys did to the chosen query of the chosen head. Scores as they enter exp: with scale,
+/// modifier and mask, in natural units.
+struct StepRecord {
+  float tile_max, m_before, m_after;
+  float rescale;      ///< exp(m_before − m_after): what O and ℓ are multiplied by
+  float tile_sum, l;  ///< of the weights of the tile, and of all so far
+  float o;            ///< the chosen component, not yet divided (flash-1: divided at every visit)
+  int order;          ///< of the visit among those of its block; −1: the tile was not visited
+  bool operator==(const StepRecord&) const = default;
+};
+
+/// A tile of scores that a block computed.
+struct Visit {
+  int block;     ///< −1: none did
+  int order;     ///< among the visits of its block, from 0
+  int kind;      ///< TileKind, as the kernel took it
+  int rescaled;  ///< rows whose maximum rose after their first weight, so that O and ℓ were rescaled
+  int o_reads, o_writes;  ///< rows of O that were read from and written to memory
+  /// On a GPU nanoseconds that all multiprocessors share; under emulation, where time says nothing, how many
+  /// tiles the block has computed. Of naive those of the kernel that computes scores.
+  long long begin, end;
+};
+
+/// Whose bytes are counted.
+enum class Tensor {
+  q,
+  k,
+  v,
+  s,
+  p,
+  o,
+  lse,
+  o_sums,
+  m_l,
+  d_o,      ///< of the backward pass, as those below: the gradient of O
+  d,        ///< rows' sums of dO ∘ O, each beside its log-sum-exp
+  dq_sums,  ///< dQ in FP32, while blocks add to it
+  dq,
+  dk,
+  dv,
+  q_8,     ///< of fp8 and int8, as those below: Q in 8 bits
+  k_8,     ///< K in 8 bits
+  scales,  ///< of both, by tile
+  k_mean,  ///< K's mean over the keys
+  q_mean   ///< each query's product with it
+};
+constexpr auto names_of(Tensor) {
+  return std::to_array<std::string_view>(
+      {"Q", "K",       "V",  "S",  "P",  "O",  "lse", "O sums", "m, l",   "dO",
+       "D", "dQ sums", "dQ", "dK", "dV", "Q8", "K8",  "scales", "K mean", "Q mean"});
+}
+inline constexpr int kTensors = 20;
+/// Bytes that a kernel's own accesses asked for.
+struct Asked {
+  unsigned long long loaded = 0, stored = 0;
+  bool operator==(const Asked&) const = default;
+};
+/// By Tensor.
+using Ledger = std::array<Asked, kTensors>;
+
+/// Whose steps an explained launch records, and where. `visits` is [heads × q_tiles × k_tiles], `steps`
+/// [k_tiles], `asked` [2 · kTensors]: bytes loaded and stored of each tensor.
+struct Records {
+  int head = 0, query = 0, component = 0;
+  simt::Span<Visit> visits;
+  simt::Span<StepRecord> steps;
+  simt::Span<unsigned long long> asked;
+  simt::Span<float> rows{};  ///< backward: P, dP and dS of the chosen query, [3 × length]
+};
+
+}  // namespace tilestep::attention

@@ -1,0 +1,173 @@
+// What is asked of the lesson on attention's gradients: before a step, and about its measurements.
+#include "scenes/shared/questions.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "scenes/attention/attention_backward/scene.hpp"
+#include "scenes/shared/measured.hpp"
+#include "scenes/shared/rows.hpp"
+#include "scenes/shared/words.hpp"
+
+namespace tilestep::scenes {
+
+using attention::LedgerRow;
+using words::counted;
+
+/// Of the tiles of scores, how many are computed again: those that the mask does not hide.
+Question AttentionBackwardScene::visited_question() const {
+  const auto all = std::ssize(trace_.visits);
+  const auto diagonal = static_cast<std::int64_t>(trace_.plan.q_tiles);
+  return about(
+      {"scores"},
+      ask_count(fmt::format("{} × {} tiles of scores, with the mask {}. How many of them "
+                            "must be computed again for a head?",
+                            trace_.plan.q_tiles, trace_.plan.k_tiles, name_of(trace_.mask)),
+                visited(trace_),
+                {0, all, all / 2, (all - diagonal) / 2, all / 2 + diagonal / 2, diagonal},
+                "no weight was kept, and a tile is left out only where no query sees any "
+                "of its keys."));
+}
+
+/// What must be left of the forward pass.
+Question AttentionBackwardScene::kept_question() const {
+  return about(
+      {"ledger"},
+      ask("Q, K and V are there anyway. What else does this pass need of the forward pass?",
+          "O, and one number a query",
+          {"The matrix of weights, and O", "O, and one number a key", "Nothing else"},
+          "O makes D = rowsum(dO ∘ O), and exp(s − log-sum-exp) is the weight itself, without a "
+          "maximum or a sum to look for."));
+}
+
+/// Weights made again: five products in place of four.
+Question AttentionBackwardScene::products_question() const {
+  return about({"scores"},
+               ask_count("Stored weights need four products of tiles: dP, dV, dQ and dK. How many "
+                         "does this pass compute for each tile of scores?",
+                         5, {4, 6, 8, 10},
+                         "S = Q K^T comes first, once more: a quarter more multiplications, and no "
+                         "matrix in memory."));
+}
+
+/// Blocks own keys: dQ is everybody's.
+Question AttentionBackwardScene::adders_question() const {
+  const int blocks = steps_in_all();
+  return about({"outputs"},
+               ask_count(fmt::format("A block has a tile of keys, and walks over the queries. How "
+                                     "many blocks add to tile {} of dQ?",
+                                     trace_.chosen.q_tile),
+                         blocks, {1, 2, 2 * blocks, blocks / 2},
+                         "each tile of keys that it sees has a block, and they add in memory, by "
+                         "atomics, in any order."));
+}
+
+/// Recompute or store? By what has to lie in memory between the passes, of all that was asked for.
+Question AttentionBackwardScene::keep_or_recompute_question() const {
+  double kept = 0;
+  for (const LedgerRow& row : trace_.ledger) {
+    kept += static_cast<double>(row.kept);
+  }
+  const auto length = static_cast<double>(trace_.shape.asked_length);
+  const double pitch = std::ceil(length / 8) * 8;  // of a row of weights in memory
+  const double weights = trace_.shape.asked_heads * length * pitch * attention::kElementBytes;
+  const double ratio = (kept + weights) / kept;
+  return about(
+      {"ledger"},
+      ask_ratio(
+          fmt::format("Recompute or store? For {} of length {}: how many times as much must "
+                      "lie in memory between the passes if weights are stored?",
+                      counted(trace_.shape.asked_heads, "head"), trace_.shape.asked_length),
+          ratio, {1, 1.25, 2, 4, 16, 64, 256},
+          fmt::format("{} would lie there in place of {}, where recomputing costs a quarter more "
+                      "multiplications on the same tiles and has no matrix to read back.",
+                      bytes_text(kept + weights), bytes_text(kept))));
+}
+
+Question AttentionBackwardScene::outcome_question() const {
+  const attention::BrokenResult& what = trace_.result;
+  const std::vector<std::string> choices = {"dQ, dK and dV come out right",
+                                            "Some of dQ, dK and dV is wrong",
+                                            "All of dQ, dK and dV is wrong"};
+  const std::size_t is = what.wrong == 0 ? 0 : what.wrong < what.elements ? 1 : 2;
+  return about({"outputs"},
+               ask(fmt::format("The kernels were broken on purpose: {}. What came of it?",
+                               name_of(trace_.broken)),
+                   choices[is], choices, outcome()));
+}
+
+/// Each kind once, where it comes up first.
+std::optional<Question> AttentionBackwardScene::question(const View& view) const {
+  const int next = view.cursor.tile;
+  if (next >= steps_in_all() || view.cursor.phase != steps().last_phase(next)) return std::nullopt;
+  const auto asked = [&](const char* kind, Question question) {
+    return std::optional(shuffled(of_kind(kind, std::move(question)), report_));
+  };
+  const bool last = next + 1 == steps_in_all();
+  if (broken() && last && next > 0) return asked("outcome", outcome_question());
+  if (next == 0) return asked("visited", visited_question());
+  if (last) return asked("keep-or-recompute", keep_or_recompute_question());
+  if (next == 1) return asked("kept", kept_question());
+  if (next == 2) return asked("products", products_question());
+  if (next == 3) return asked("adders", adders_question());
+  return std::nullopt;
+}
+
+// ---- measured -----------------------------------------------------------------------------------------
+
+namespace {
+
+std::optional<double> rate(const lab::Report& bench, std::string_view rung) {
+  return number_with(bench, "backward",
+                     {{"rung", rung}, {"head_dim", "128"}, {"mask", "none"}, {"length", "16384"}},
+                     "tflops");
+}
+
+/// The same products on the same tensor cores, fed in another way.
+std::optional<Question> hopper_question(const lab::Report& bench) {
+  const auto plain = rate(bench, "backward-recompute"), hopper = rate(bench, "backward-hopper");
+  if (!plain || !hopper || *plain <= 0) return std::nullopt;
+  return about_view(
+      "Backward", "hopper",
+      ask_ratio("backward-hopper computes the same five products, with TMA and whole warpgroups. "
+                "How many times as fast is it, at head dimension 128 and length 16384?",
+                *hopper / *plain, {1, 1.3, 2, 3, 4, 6},
+                fmt::format("operands come from shared memory, and TMA adds up dQ ({:.0f} against "
+                            "{:.0f} TFLOP/s, {}).",
+                            *hopper, *plain, measured::where_measured(bench))));
+}
+
+}  // namespace
+
+std::vector<Question> AttentionBackwardScene::measured_questions(const lab::Report& bench) const {
+  std::vector<Question> all;
+  if (const auto hopper = hopper_question(bench)) all.push_back(shuffled(*hopper, bench));
+  return all;
+}
+
+measured::Spec AttentionBackwardScene::measured_spec() const {
+  using namespace measured;
+  return {"backward",
+          {{.name = "Backward",
+            .how = "BF16, batch 1; 10 · length² · head dimension a head, half for causal, whatever "
+                   "is computed again",
+            .filters = {{"backward_head_dim", "head_dim", "{}", "128", "head dimension"},
+                        {"backward_mask", "mask", "{}", "none", "mask"},
+                        {"backward_length", "length", "{}", "16384", "length"}},
+            .plots = {Bars{.id = "attention_backward",
+                           .unit = "TFLOP/s",
+                           .rows = {.table = "backward"},
+                           .label = "rung",
+                           .value = "tflops",
+                           .of = "cuDNN"},
+                      Bars{.id = "backward_peers",
+                           .title = "Peers, in turn with them",
+                           .unit = "TFLOP/s",
+                           .rows = {.table = "backward_peers"},
+                           .label = "rung",
+                           .value = "tflops",
+                           .fraction = ""}}}}};
+}
+
+}  // namespace tilestep::scenes

@@ -1,0 +1,341 @@
+// The picture of attention on Hopper: who is busy when in a block, and the tiles that it goes through.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "scenes/attention/flash_attention_3/scene.hpp"
+#include "scenes/shared/words.hpp"
+
+namespace tilestep::scenes {
+
+using namespace picture;
+using attention::LedgerRow, attention::Tensor, attention::TileKind, attention::TileVisit;
+using flash_attention_3::Activity, flash_attention_3::Span;
+using words::counted, words::number;
+
+namespace {
+
+constexpr Layout kQueries = {.weight = 0.06f, .least_width = 1.9f, .least_height = 3.9f};
+constexpr Layout kScores = {.weight = 1, .least_width = 8, .least_height = 3.9f};
+constexpr float kLetter = 3.3f;       ///< margin for a tensor's name, in heights of a line
+constexpr float kLane = 5.4f;         ///< and for a lane's name
+constexpr std::uint8_t kSoftmax = 5;  ///< the tone of exponentials, and of their sum
+
+int lane_of(const Span& span) {
+  if (span.lane <= 0) return span.tensor == 'V' ? 1 : 0;
+  return 2 * span.lane + (span.what == Activity::softmax ? 1 : 0);
+}
+
+}  // namespace
+
+// ---- where things stand -----------------------------------------------------------------------------
+
+Extent FlashAttention3Scene::extent() const {
+  Axis time{.name = "time", .low = 0, .high = clocked_until()};
+  time.ticks = true;
+  time.title = emulated() ? text("events in order, not time", "events") : text("cycles");
+  Axis lane = band_axis("lane", 2);
+  lane.names = {"copies of K", "copies of V"};
+  for (int c = 1; c <= consumers(); ++c) {
+    lane.names.push_back(fmt::format("products {}", c));
+    lane.names.push_back(fmt::format("softmax {}", c));
+  }
+  lane.count = static_cast<int>(lane.names.size());
+  return {{keys_axis(trace_),
+           band_axis("q", trace_.plan.q_tiles),
+           band_axis("kind", 3),
+           {.name = "bytes", .low = 0, .high = rounded(0, most_bytes(trace_)).second},
+           band_axis("one", 1),
+           std::move(time),
+           std::move(lane)}};
+}
+
+Picture FlashAttention3Scene::picture(const Extent& extent, const View& view) const {
+  const HopperMoment now = moment(view.cursor);
+  std::vector<Box> beside = {
+      chosen_row(now),
+      ledger_box(
+          ledger_groups(), [&](const LedgerRow& row) { return asked_by(now, row); },
+          fmt::format("block {}", trace_.chosen.block), kLetter)};
+  add_masks(beside, trace_);
+  std::vector<std::string> notes;
+  if (!trace_.plan.cut.empty()) notes.push_back(trace_.plan.cut);
+  if (!notes.empty() || judged(now)) {
+    beside.push_back(notes_box(trace_, judged(now) ? result_sentence() : "", notes, true));
+  }
+  Box right = column({"beside"}, std::move(beside), {.rank = 1, .weight = 0.9f});
+  return {{marked(sentence(now), symbols(view)), {{brief(now)}}},
+          extent.axes,
+          column({"all"}, {lanes(now), row({"below"}, {strips(now), std::move(right)})})};
+}
+
+// ---- the matrix, and what stands round it -------------------------------------------------------------
+
+Box FlashAttention3Scene::strips(const HopperMoment& now) const {
+  int corners = 0;
+  const auto beside = [&](Name name, const char* letter, Box middle) {
+    const auto corner = [&](std::vector<Mark> marks = {}) {
+      return box({"corner", corners++}, std::move(marks), {}, low(kQueries));
+    };
+    return std::vector<Box>{corner({lines(name, {text(letter)})}), std::move(middle), corner()};
+  };
+  constexpr Layout kFlat = {.weight = 0.085f};
+  const bool in_vain = std::any_of(
+      trace_.visits.begin(), trace_.visits.end(),
+      [](const TileVisit& one) { return one.kind == TileKind::skipped && one.order >= 0; });
+  return column({"strips"},
+                {row({"above"}, beside("name_k", "K", of_keys(now, false)), kFlat),
+                 row({"across"}, {of_queries(now, false), scores(now), of_queries(now, true)}),
+                 row({"under"}, beside("name_v", "V", of_keys(now, true)), kFlat),
+                 // A block visits a tile even where it sees none.
+                 legend(trace_, now.step > 0, in_vain ? "all masked" : "skipped", kHollow, 4)});
+}
+
+/// Q, or O.
+Box FlashAttention3Scene::of_queries(const HopperMoment& now, bool outputs) const {
+  Cells strip{items(outputs ? Name("O") : Name("Q"), trace_.plan.q_tiles)};
+  strip.columns = 1;
+  strip.y = "q";
+  if (!outputs) strip.items.act = {Act::set, "query"};
+  of_tensor(strip.items, outputs ? Tensor::o : Tensor::q);
+  for (int q = 0; q < trace_.plan.q_tiles; ++q) {
+    const bool chosen = q == trace_.chosen.q_tile && now.step > 0 && !now.through;
+    const int wrong = outputs && judged(now) ? trace_.wrong[static_cast<std::size_t>(q)] : 0;
+    const bool current = chosen && (!outputs || now.phase == HopperPhase::values);
+    strip.items.state.each.push_back(wrong > 0             ? State::wrong
+                                     : current             ? State::current
+                                     : row_through(now, q) ? State::done
+                                     : row_begun(now, q)   ? State::plain
+                                                           : State::to_come);
+    strip.items.names.push_back(wrong > 0 ? std::to_string(wrong)
+                                : outputs ? ""
+                                          : std::to_string(q));
+  }
+  return box(outputs ? Key{"outputs"} : Key{"queries"}, {std::move(strip)},
+             text(outputs ? "O" : "Q"), kQueries);
+}
+
+Box FlashAttention3Scene::of_keys(const HopperMoment& now, bool values) const {
+  Cells strip{items(values ? Name("V") : Name("K"), trace_.plan.k_tiles)};
+  strip.x = "k";
+  of_tensor(strip.items, values ? Tensor::v : Tensor::k);
+  const int here = now.now != nullptr && !now.through ? now.now->k_tile : -1;
+  const HopperPhase used = values ? HopperPhase::values : HopperPhase::scores;
+  for (int k = 0; k < trace_.plan.k_tiles; ++k) {
+    const TileVisit& visit = trace_.visit(trace_.chosen.q_tile, k);
+    strip.items.state.each.push_back(k == here && now.phase == used ? State::current
+                                     : !seen(now, visit)            ? State::to_come
+                                     : k == here                    ? State::plain
+                                                                    : State::done);
+    strip.items.glyph.each.push_back(visit.order < 0 ? kHollow : kSolid);
+    strip.items.names.push_back(visit.order < 0 ? "" : std::to_string(k));
+  }
+  return box(values ? Key{"values"} : Key{"keys"}, {std::move(strip)}, {}, low(kScores));
+}
+
+Box FlashAttention3Scene::scores(const HopperMoment& now) const {
+  const int across = trace_.plan.k_tiles;
+  Cells grid{items("S", trace_.plan.q_tiles * across)};
+  grid.items.per_row = grid.columns = across;
+  grid.x = "k";
+  grid.y = "q";
+  grid.items.act = {Act::go};
+  std::vector<int> steps;
+  for (int i = 0; i < grid.items.count; ++i) {
+    const int q = i / across, k = i % across;
+    const TileVisit& visit = trace_.visits[static_cast<std::size_t>(i)];
+    const TileFate tile = fate(now, q, k);
+    grid.items.state.each.push_back(tile == TileFate::now       ? State::current
+                                    : tile <= TileFate::to_come ? State::to_come
+                                                                : State::done);
+    grid.items.glyph.each.push_back(tile == TileFate::never || tile == TileFate::gone ? kHollow
+                                    : visit.kind == TileKind::partial                 ? kStriped
+                                                                                      : kSolid);
+    grid.items.names.push_back(visit.order < 0 ? "" : std::to_string(visit.order));
+    steps.push_back(q == trace_.chosen.q_tile ? k : -1);
+  }
+  grid.items.about = {{Name("k_tile"), Column<int>{-1, std::move(steps)}}};
+  Box made = box({"scores"}, {std::move(grid)}, {}, kScores);
+  if (now.now == nullptr || now.through) return made;
+  const int q = trace_.chosen.q_tile, k = now.now->k_tile;
+  made.marks.emplace_back(Frame{{"row"}, {Key{"Q", q}, Key{"O", q}}});
+  made.marks.emplace_back(Frame{{"column"}, {Key{"K", k}, Key{"V", k}}});
+  return made;
+}
+
+// ---- the chosen query -------------------------------------------------------------------------------
+
+std::vector<std::string> FlashAttention3Scene::formulas(const HopperMoment& now) const {
+  if (now.now == nullptr) return {"m = −∞", "rescale = exp(m before − m)", "ℓ = 0"};
+  const flash_attention_3::Step& step = *now.now;
+  const auto two = [](double value) { return number(value, 2); };
+  const auto m = [&](float value) { return two(static_cast<double>(value)); };
+  const std::string factor = m(step.rescale);
+  // What the kernel has, beside what the formula comes to with the numbers that it had.
+  std::string rescale = fmt::format("rescale = {}   (no maximum yet)", factor);
+  if (!std::isinf(step.m_after)) {
+    rescale = words::equation(
+        "rescale", fmt::format("exp({} − {})", m(step.m_before), m(step.m_after)),
+        std::exp(static_cast<double>(step.m_before) - static_cast<double>(step.m_after)),
+        static_cast<double>(step.rescale), two);
+  }
+  const double before = now.before != nullptr ? static_cast<double>(now.before->l) : 0;
+  std::vector<std::string> rows = {
+      words::equation("m", fmt::format("max({}, {})", m(step.m_before), m(step.tile_max)),
+                      static_cast<double>(std::max(step.m_before, step.tile_max)),
+                      static_cast<double>(step.m_after), two),
+      std::move(rescale),
+      words::equation(
+          "ℓ", fmt::format("{} × {} + {}", two(before), factor, m(step.tile_sum)),
+          before * static_cast<double>(step.rescale) + static_cast<double>(step.tile_sum),
+          static_cast<double>(step.l), two)};
+  // What is to come is named, not given away.
+  const std::size_t known = now.phase == HopperPhase::scores ? 1 : 3;
+  for (std::size_t at = known; at < rows.size(); ++at) {
+    rows[at] = rows[at].substr(0, rows[at].find('=') + 1) + " …";
+  }
+  return rows;
+}
+
+Box FlashAttention3Scene::chosen_row(const HopperMoment& now) const {
+  Lines made = lines("formula", formula_texts(formulas(now), symbols({})), Lines::formula);
+  made.items.about = {{"m", {-1, {0, -1, -1}}}, {"l", {-1, {-1, -1, 0}}}};
+  const bool weighed = now.phase >= HopperPhase::softmax;
+  for (int at = 0; at < made.items.count; ++at) {
+    const bool current =
+        !now.through && (weighed ? now.phase == HopperPhase::softmax && at > 0 : at == 0);
+    made.items.state.each.push_back(now.now == nullptr   ? State::to_come
+                                    : current            ? State::current
+                                    : weighed || at == 0 ? State::done
+                                                         : State::to_come);
+  }
+  std::string label = fmt::format("query {}", trace_.chosen.query);
+  if (trace_.shape.heads > 1) label += fmt::format(" of head {}", trace_.chosen.head);
+  if (now.now != nullptr) {
+    label += fmt::format(", at keys {}", rows_of(trace_, now.now->k_tile, false));
+  }
+  return box(
+      {"chosen"}, {std::move(made)}, text(label, fmt::format("query {}", trace_.chosen.query)),
+      {.rank = 2, .weight = 0.1f, .least_width = 14, .least_height = 3.1f, .most_height = 4.2f});
+}
+
+LedgerGroups FlashAttention3Scene::ledger_groups() const {
+  LedgerGroups groups;
+  for (const LedgerRow& row : trace_.ledger) groups.push_back({&row});
+  return groups;
+}
+
+// ---- lanes --------------------------------------------------------------------------------------------
+
+/// Who is busy when, up to the cursor: copies, and of each warpgroup its products on the tensor cores and its
+/// exponentials.
+Box FlashAttention3Scene::lanes(const HopperMoment& now) const {
+  const double at = clock_at(now);
+  const std::vector<LaneSpan> all = lane_spans();
+  constexpr Name kNames[] = {"waits", "copies", "products_s", "softmax", "products_o", "stores"};
+  std::vector<Spans> marks(std::size(kNames));
+  for (std::size_t what = 0; what < marks.size(); ++what) {
+    marks[what].items = items(kNames[what], 0);
+    marks[what].items.about = {{Name("tensor"), {}}, {Name("k_tile"), {}}};
+    marks[what].x = "time";
+    marks[what].lanes = "lane";
+    marks[what].now = at;
+  }
+  int lanes = 2;
+  std::map<int, double> taken;  // until when a lane's numbers are written
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Span& span = all[i].span;
+    lanes = std::max(lanes, lane_of(span) + 1);
+    if (now.step == 0 || all[i].begin >= at) continue;
+    Spans& mark = marks[static_cast<std::size_t>(span.what)];
+    ++mark.items.count;
+    mark.items.ids.push_back(static_cast<int>(i));
+    mark.lane.push_back(lane_of(span));
+    mark.begin.push_back(all[i].begin);
+    mark.end.push_back(std::min(all[i].end, at));
+    const bool of_k = span.what == Activity::scores || span.tensor == 'K';
+    const bool of_v = span.what == Activity::values || span.tensor == 'V';
+    const bool waits = span.what == Activity::waits, soft = span.what == Activity::softmax;
+    const Tensor tensor = of_k ? Tensor::k : of_v ? Tensor::v : Tensor::o;
+    mark.items.tone.each.push_back(soft ? kSoftmax : waits ? std::uint8_t{0} : tone_of(tensor));
+    mark.items.state.each.push_back(waits ? State::wasted : State::plain);
+    double& until = taken.try_emplace(lane_of(span), -1).first->second;
+    const bool free = all[i].begin >= until;
+    if (!waits) until = std::max(until, all[i].end);
+    mark.items.names.push_back(waits || !free    ? ""
+                               : span.k_tile < 0 ? "O"
+                                                 : std::to_string(span.k_tile));
+    mark.items.about[0].second.each.push_back(waits || soft ? -1 : static_cast<int>(tensor));
+    const bool mine = span.q_tile == trace_.chosen.q_tile && span.head == trace_.chosen.head;
+    mark.items.about[1].second.each.push_back(mine ? span.k_tile : -1);
+  }
+  std::vector<Mark> drawn(marks.begin(), marks.end());
+  if (now.step > 0) drawn.emplace_back(Rule{{"now"}, "time", at, State::current});
+  Box inner = box({"lanes"}, std::move(drawn), {},
+                  {.weight = 1,
+                   .least_width = 12,
+                   .least_height = std::clamp(0.82f * static_cast<float>(lanes), 3.0f, 6.8f),
+                   .left = kLane});
+  Box made = column({"busy"}, {std::move(inner)}, {.weight = 1.1f});
+  made.label = text(fmt::format("who is busy in block {}, {}: the number is the tile of keys",
+                                trace_.chosen.block, counted(trace_.plan.threads, "thread")),
+                    fmt::format("who is busy in block {}", trace_.chosen.block), "who is busy");
+  return made;
+}
+
+// ---- what the pointer is told ----------------------------------------------------------------------------
+
+std::string FlashAttention3Scene::explain_span(const HopperMoment& now, int number) const {
+  const std::vector<LaneSpan> all = lane_spans();
+  if (number < 0 || number >= std::ssize(all)) return {};
+  const Span& span = all[static_cast<std::size_t>(number)].span;
+  const bool over = all[static_cast<std::size_t>(number)].end <= clock_at(now);
+  constexpr const char* kWords[] = {"waits",        "copy of ", "S = Q K^T",
+                                    "exponentials", "O += P V", "stores O"};
+  std::string said = kWords[static_cast<std::size_t>(span.what)];
+  if (span.what == Activity::copies) said += span.tensor;
+  said += fmt::format(", tile of queries {} of head {}", span.q_tile, span.head);
+  if (span.k_tile >= 0) said += fmt::format(", tile of keys {}", span.k_tile);
+  said += fmt::format("\nfrom {} {}", trace_.clock_unit, span.begin);
+  if (over) said += fmt::format(" to {}", span.end);
+  return said;
+}
+
+std::string FlashAttention3Scene::explain(const View& view, const Key& key) const {
+  const HopperMoment now = moment(view.cursor);
+  if (key.is({"S"})) {
+    if (key.i < 0 || key.j < 0 || key.i >= trace_.plan.q_tiles || key.j >= trace_.plan.k_tiles) {
+      return {};
+    }
+    return explain_tile(trace_, key.i, key.j);
+  }
+  if (key.is({"Q", "K", "V", "O"})) {
+    const bool across = key.is({"K", "V"});
+    std::string said = fmt::format("{} {}: {} {}", key.name.text(), key.i,
+                                   across ? "keys" : "queries", rows_of(trace_, key.i, !across));
+    if (across && trace_.shape.kv_heads < trace_.shape.heads) {
+      said += fmt::format("\nits head is shared by {} heads of Q",
+                          trace_.shape.heads / trace_.shape.kv_heads);
+    }
+    if (key.is({"Q"})) said += "\nclick: follow its last query";
+    if (key.is({"O"}) && judged(now)) {
+      said += fmt::format("\n{} wrong",
+                          counted(trace_.wrong[static_cast<std::size_t>(key.i)], "number"));
+    }
+    return said;
+  }
+  if (key.is({"kind"})) return explain_kind(key.i);
+  if (key.is({"asked_bytes", "formula_bytes"})) {
+    return explain_ledger(
+        ledger_groups(), [&](const LedgerRow& row) { return asked_by(now, row); }, key,
+        now.through);
+  }
+  if (key.is({"waits", "copies", "products_s", "softmax", "products_o", "stores"})) {
+    return explain_span(now, key.i);
+  }
+  return explain_mask(trace_, key);
+}
+
+}  // namespace tilestep::scenes

@@ -1,0 +1,66 @@
+// What happens in attention on Hopper, in sentences.
+#include "scenes/shared/words.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "scenes/attention/flash_attention_3/scene.hpp"
+
+namespace tilestep::scenes {
+
+using flash_attention_3::Rung;
+using words::counted, words::number;
+
+std::string FlashAttention3Scene::sentence(const HopperMoment& now) const {
+  if (now.now == nullptr) {
+    return fmt::format("Nothing is computed: a warp copies, and {} of 64 queries each wait.",
+                       counted(consumers(), "warpgroup"));
+  }
+  if (judged(now)) return fmt::format("{}: {}", name_of(trace_.broken), outcome());
+  const flash_attention_3::Step& step = *now.now;
+  const int q = trace_.chosen.q_tile, k = step.k_tile, query = trace_.chosen.query;
+  const auto text = [](float value) { return number(static_cast<double>(value), 2); };
+  if (now.phase == HopperPhase::scores) {
+    return fmt::format("S = Q {} · K {}: {} × {} scores, in registers alone.", q, k,
+                       trace_.plan.block_q, trace_.plan.block_k);
+  }
+  if (now.phase == HopperPhase::softmax) {
+    if (std::isinf(step.m_after)) {
+      return fmt::format("Query {} sees no key yet: m stays −∞.", query);
+    }
+    const char* meanwhile =
+        trace_.runs == Rung::tma         ? "the tensor cores do as the other warpgroup says"
+        : trace_.runs == Rung::ping_pong ? "the tensor cores belong to the other warpgroup"
+                                         : "the products of the next tile are under way";
+    return fmt::format("Query {}: m is {}; while exponentials are made, {}.", query,
+                       text(step.m_after), meanwhile);
+  }
+  if (now.through) return fmt::format("O {} is divided by ℓ and written; no score ever was.", q);
+  return fmt::format("O {} += P V {}: the tile of scores is used up, and gone.", q, k);
+}
+
+std::string FlashAttention3Scene::brief(const HopperMoment& now) const {
+  if (now.now == nullptr) return "Nothing is computed.";
+  if (judged(now)) return trace_.result.outcome;
+  constexpr const char* kDoing[] = {"", "scores", "softmax", "O += P V"};
+  return fmt::format("Tile {}: {}", now.now->k_tile, kDoing[static_cast<std::size_t>(now.phase)]);
+}
+
+std::string FlashAttention3Scene::outcome() const {
+  const attention::BrokenResult& what = trace_.result;
+  if (what.wrong == 0) return "O is right this time, which proves nothing.";
+  return fmt::format("{} of {} numbers of O {} wrong.", what.wrong, what.elements,
+                     what.wrong == 1 ? "is" : "are");
+}
+
+/// The worst of it in numbers.
+std::string FlashAttention3Scene::result_sentence() const {
+  const attention::BrokenResult& what = trace_.result;
+  if (what.wrong == 0) return "no number is wrong";
+  return fmt::format("first wrong: head {}, query {}, component {}: {} instead of {}; worst by {}",
+                     what.head, what.query, what.component, number(what.got, 4),
+                     number(what.want, 4), number(what.largest, 4));
+}
+
+}  // namespace tilestep::scenes

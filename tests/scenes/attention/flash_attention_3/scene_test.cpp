@@ -1,0 +1,102 @@
+// What only the picture of attention on Hopper does, held to the trace that it is drawn from.
+#include "scenes/attention/flash_attention_3/scene.hpp"
+
+#include <algorithm>
+#include <set>
+#include <variant>
+
+#include "tests/scenes/shown.hpp"
+
+using namespace tilestep;
+using scenes::Cursor, scenes::FlashAttention3Scene;
+using Shown = tests::Shown<FlashAttention3Scene>;
+
+namespace {
+
+/// Short, so that a run takes a moment.
+lab::Settings with(lab::Settings settings) {
+  settings.try_emplace("seq", std::int64_t{256});
+  settings.try_emplace("head_dim", std::string("64"));
+  return settings;
+}
+
+std::vector<Cursor> all_places(const scenes::Scene& scene) {
+  std::vector<Cursor> places;
+  for (int place = 0; place <= scene.steps().places(); ++place) {
+    places.push_back(scene.steps().at_place(place));
+  }
+  return places;
+}
+Cursor end_of(const scenes::Scene& scene) {
+  return scene.steps().at_place(scene.steps().places());
+}
+
+/// How many different clocks the events have: under emulation their numbers are the time.
+double clocks_of(const flash_attention_3::Trace& trace) {
+  std::set<std::int64_t> clocks;
+  for (const flash_attention_3::Event& event : trace.events) clocks.insert(event.clock);
+  return static_cast<double>(clocks.size());
+}
+
+}  // namespace
+
+TEST_CASE("FlashAttention-3: lanes end at the cursor, whose clock never goes back",
+          "[flash_attention_3_scene]") {
+  for (const char* rung : {"flash-3-ping-pong", "flash-3"}) {
+    Shown shown(with({{"variant", std::string(rung)}}));
+    double before = 0;
+    int drawn = 0;
+    for (const Cursor cursor : all_places(*shown)) {
+      const double now = shown->clock_at(shown->moment(cursor));
+      CHECK(now >= before);
+      before = now;
+      const picture::Picture picture = shown->picture(shown->extent(), {cursor});
+      for (const picture::Mark* mark : picture::marks_of(picture)) {
+        const auto* spans = std::get_if<picture::Spans>(mark);
+        if (spans == nullptr) continue;
+        for (std::size_t i = 0; i < spans->begin.size(); ++i, ++drawn) {
+          CHECK(spans->begin[i] < now);
+          CHECK(spans->end[i] <= now);
+        }
+      }
+    }
+    CHECK(drawn > 0);
+    CHECK(before == clocks_of(shown.trace()) - 1);
+  }
+}
+
+TEST_CASE("FlashAttention-3: bytes run up to what was traced, and never back",
+          "[flash_attention_3_scene]") {
+  Shown shown(with({{"mask", std::string("causal")}}));
+  for (const attention::LedgerRow& row : shown.trace().ledger) {
+    CAPTURE(name_of(row.tensor));
+    double before = 0;
+    for (const Cursor cursor : all_places(*shown)) {
+      const auto now = shown->asked_by(shown->moment(cursor), row);
+      if (cursor.tile == 0) CHECK(now.loaded + now.stored == 0);
+      CHECK(now.loaded + now.stored >= before);
+      before = now.loaded + now.stored;
+    }
+    CHECK(before == static_cast<double>(row.loaded + row.stored));
+  }
+}
+
+TEST_CASE("FlashAttention-3: what is left out stands in the picture at the end",
+          "[flash_attention_3_scene]") {
+  Shown shown(with({{"break", std::string("skip-rescale")}}));
+  REQUIRE(shown.trace().result.wrong > 0);
+  CHECK(shown->sentence(shown->moment(end_of(*shown))).starts_with("skip-rescale: "));
+}
+
+TEST_CASE(
+    "FlashAttention-3: a path asks who copies, what runs ahead, whose turn it is, and what "
+    "the roof is",
+    "[flash_attention_3_scene]") {
+  std::set<std::string> kinds;
+  Shown shown(with({}));
+  for (int step = 0; step < shown->steps().tiles; ++step) {
+    const auto question = shown->question({{step, shown->steps().last_phase(step)}});
+    if (question) kinds.insert(question->id);
+  }
+  CHECK(kinds == std::set<std::string>{"copier", "ahead", "turns", "roof"});
+}
