@@ -2,8 +2,8 @@
 
 #include "kernels/attention/decode/cost.hpp"
 
-#include "kernels/attention/decode/cache/serving.hpp"
 #include "kernels/attention/decode/run.hpp"
+#include "kernels/attention/paged_kv/serving.hpp"
 #include "tests/catch.hpp"
 
 using namespace tilestep;

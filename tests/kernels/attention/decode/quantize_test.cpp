@@ -1,6 +1,6 @@
 // A cache in fewer bits: every number is within half a step of itself, and channels keep outliers to themselves.
 
-#include "kernels/attention/decode/cache/quantize.hpp"
+#include "kernels/attention/kv_cache/quantize.hpp"
 
 #include <cmath>
 

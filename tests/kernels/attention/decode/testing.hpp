@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/attention/decode/explained/run_explained.hpp"
-#include "kernels/attention/decode/reference.hpp"
+#include "kernels/attention/kv_cache/explained/run_explained.hpp"
+#include "kernels/attention/kv_cache/reference.hpp"
 #include "kernels/base/lab/closest.hpp"
 #include "kernels/lessons.hpp"
 #include "tests/kernels/device.hpp"
