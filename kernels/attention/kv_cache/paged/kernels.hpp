@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// What launch_timed.cu, launch_explained.cu and launch_merge.cu give launch.cu: the kernels are compiled beside the
+/// What the launch files give kernel_set.hpp: the kernels are compiled beside the
 /// lesson's others, not behind them.
 
 #include "kernels/attention/kv_cache/paged/problem.hpp"
@@ -23,3 +23,11 @@ void merge(simt::Device& device, const Problem& problem, const Arrays& arrays);
 simt::Resources resources(simt::Device& device, const Problem& problem);
 
 }  // namespace tilestep::kv_cache::paged::SIMT_BACKEND
+
+namespace tilestep::kv_cache::SIMT_BACKEND {
+
+/// PagedKernels::read.
+void read(simt::Device& device, simt::Span<const std::uint8_t> k, simt::Span<const std::uint8_t> v,
+          simt::Span<unsigned> sum, int blocks);
+
+}  // namespace tilestep::kv_cache::SIMT_BACKEND

@@ -9,7 +9,7 @@
 #include "tests/part.hpp"
 
 using namespace tilestep;
-using namespace tilestep::decode;
+using namespace tilestep::paged_kv;
 using tests::contains;
 using tests::error_of;
 
@@ -142,7 +142,7 @@ Walked walk(int pages, int page_size, int operations, unsigned seed) {
 
 }  // namespace
 
-TEST_CASE("many operations conserve the pages, and no request loses a token", "[decode]") {
+TEST_CASE("many operations conserve the pages, and no request loses a token", "[paged_kv]") {
   const int operations = tests::all_is_wanted() ? 100000 : 8000;
   for (const auto& [page_size, pages] : {std::pair(1, 64), std::pair(4, 40), std::pair(16, 24)}) {
     const Walked walked = walk(pages, page_size, operations, 7);
@@ -153,7 +153,7 @@ TEST_CASE("many operations conserve the pages, and no request loses a token", "[
   }
 }
 
-TEST_CASE("A request has the pages that its tokens need, and gives them back", "[decode]") {
+TEST_CASE("A request has the pages that its tokens need, and gives them back", "[paged_kv]") {
   BlockTables tables(6, 16);
   CHECK(tables.admit(0)->request == 0);
   const int request = tables.admit(17)->request;
@@ -173,7 +173,7 @@ TEST_CASE("A request has the pages that its tokens need, and gives them back", "
   CHECK(tables.broken().empty());
 }
 
-TEST_CASE("A prefix is stored once until one of its users writes", "[decode]") {
+TEST_CASE("A prefix is stored once until one of its users writes", "[paged_kv]") {
   BlockTables tables(8, 4);
   const int first = tables.admit(6)->request;
   const auto second = tables.admit_after(first, 6, 6);
@@ -194,7 +194,7 @@ TEST_CASE("A prefix is stored once until one of its users writes", "[decode]") {
   CHECK(tables.broken().empty());
 }
 
-TEST_CASE("The allocator refuses what cannot be", "[decode]") {
+TEST_CASE("The allocator refuses what cannot be", "[paged_kv]") {
   CHECK(contains(error_of([] { PagePool(-1); }), "0 or more"));
   CHECK(contains(error_of([] { BlockTables(4, 0); }), "1 or more"));
   BlockTables tables(4, 4);
