@@ -262,12 +262,12 @@ std::vector<std::string> AttentionBackwardScene::formulas(const BackwardMoment& 
   const auto text = [](float value, int digits) {
     return number(static_cast<double>(value), digits);
   };
-  const std::string p = text(row.p[at], 3), dp = text(row.dp[at], 2), ds = text(row.ds[at], 4);
+  const std::string p = text(row.p[at], 3), dp = text(row.dp[at], 2), ds = text(row.ds[at], 3);
   const auto [before, after] = sums_of_dq(now);
   std::vector<std::string> rows = {
       fmt::format("P[{}] = exp(s − {}) = {}", *key, text(row.lse, 2), p),
       fmt::format("dP[{}] = dO · V[{}] = {}", *key, *key, dp),
-      fmt::format("dS = {} ({} {}) = {}", p, dp, signed_text(-static_cast<double>(row.d), 2), ds),
+      fmt::format("dS = P ({} {}) = {}", dp, signed_text(-static_cast<double>(row.d), 2), ds),
       fmt::format("dQ[{}] = {} {} = {}", c, number(before, 4), signed_text(after - before, 4),
                   number(after, 4))};
   // What is to come is named, not given away.
