@@ -11,6 +11,12 @@ lab::Report run(const Params& params, simt::Device& device, lab::Progress& progr
   return report_of(run_of(params, device, progress));
 }
 
+const lab::Replay& replay_of_runs() {
+  static const lab::Replay kReplay = replay_with(
+      {{"trace.events", "its clock, and the order that it gives"}, {"tables.lanes", "its clock"}});
+  return kReplay;
+}
+
 }  // namespace
 
 const lab::Lesson& lesson() {
@@ -20,17 +26,22 @@ const lab::Lesson& lesson() {
           "Copies, products and exponentials have units of their own: a kernel is fast when all "
           "three are busy at once.",
           knob_table(), run, bench_report, "steps")
-          .with_telling({{"tma",
-                          "A warp copies ahead, but each warpgroup multiplies and weighs in turn "
-                          "with itself.",
-                          {.variant = Rung::tma}},
-                         {"flash-3",
-                          "A block takes two tiles of queries, and the softmax of a tile of keys "
-                          "runs under the products of the next.",
-                          {.variant = Rung::pipelined}},
-                         {"half",
-                          "At head dimension 64 the exponentials take as long as the products.",
-                          {.variant = Rung::pipelined, .head_dim = Columns::d64}}})
+          .with_telling(
+              {{"tma",
+                "A warp copies ahead, but each warpgroup multiplies and weighs in turn "
+                "with itself.",
+                {.variant = Rung::tma}},
+               {"flash-3",
+                "A block takes two tiles of queries, and the softmax of a tile of keys "
+                "runs under the products of the next.",
+                {.variant = Rung::pipelined}},
+               {"half",
+                "At head dimension 64 the exponentials take as long as the products.",
+                {.variant = Rung::pipelined, .head_dim = Columns::d64}},
+               {"no-rescale",
+                "Overlap leaves every sum as it was: without the rescale O is wrong in the "
+                "same rows as flash-2's.",
+                {.omits = Omission::skip_rescale}}})
           .with_trials({{.variant = Rung::tma, .seq = 100, .head_dim = Columns::d64},
                         {.seq = 200,
                          .head_dim = Columns::d64,

@@ -17,9 +17,9 @@ namespace {
 
 constexpr float kLetters = 4.8f;  ///< margin for the names of several tensors, in heights of a line
 constexpr Layout kQueries = {.weight = 0.05f, .least_width = 1.9f, .least_height = 5.9f};
-constexpr Layout kColumn = {.weight = 1, .least_width = 8, .least_height = 1.1f};
-constexpr Layout kRow = {.weight = 0.05f, .least_width = 2.3f, .least_height = 6};
-constexpr Layout kRight = {.weight = 0.08f, .least_width = 2.3f, .least_height = 6};
+constexpr Layout kColumn = {.weight = 1, .least_width = 8, .least_height = 0.9f};
+constexpr Layout kRow = {.weight = 0.05f, .least_width = 2.3f, .least_height = 5.9f};
+constexpr Layout kRight = {.weight = 0.08f, .least_width = 2.3f, .least_height = 5.9f};
 
 /// "+ 0.25", "− 0.25".
 std::string signed_text(double value, int digits) {
@@ -34,10 +34,7 @@ Extent AttentionBackwardScene::extent() const {
   const auto line = [](Name name, std::pair<double, double> ends) {
     return Axis{.name = name, .low = ends.first, .high = ends.second};
   };
-  double heaviest = 0, lowest = 0, highest = 0;
-  for (const float weight : trace_.row.p) {
-    if (std::isfinite(weight)) heaviest = std::max<double>(heaviest, weight);
-  }
+  double lowest = 0, highest = 0;
   for (const float value : trace_.row.ds) {
     if (!std::isfinite(value)) continue;
     lowest = std::min<double>(lowest, value);
@@ -45,8 +42,16 @@ Extent AttentionBackwardScene::extent() const {
   }
   return {{keys_axis(trace_), band_axis("q", trace_.plan.q_tiles), band_axis("kind", 3),
            line("bytes", rounded(0, most_bytes(trace_))), band_axis("one", 1),
-           band_axis("key", trace_.shape.length), line("weight", rounded(0, heaviest)),
+           band_axis("key", trace_.shape.length), line("weight", {0, most_weight()}),
            line("ds", rounded(lowest, highest))}};
+}
+
+double AttentionBackwardScene::most_weight() const {
+  double heaviest = 0;
+  for (const float weight : trace_.row.p) {
+    if (std::isfinite(weight)) heaviest = std::max<double>(heaviest, weight);
+  }
+  return rounded(0, heaviest).second;
 }
 
 Picture AttentionBackwardScene::picture(const Extent& extent, const View& view) const {
@@ -115,7 +120,7 @@ Box AttentionBackwardScene::scores(const BackwardMoment& now) const {
   }
   grid.items.about = {{Name("k_tile"), Column<int>{-1, std::move(steps)}}};
   Box made = box({"scores"}, {std::move(grid)}, {}, {.weight = 1, .least_width = 8});
-  made.least_height = std::clamp(1.0f * static_cast<float>(trace_.plan.q_tiles), 6.0f, 8.0f);
+  made.least_height = std::clamp(0.85f * static_cast<float>(trace_.plan.q_tiles), 5.9f, 6.8f);
   if (now.now == nullptr || now.through) return made;
   const int q = trace_.chosen.q_tile, k = now.now->k_tile;
   const bool chunks = trace_.shape.columns != trace_.shape.head_dim;
@@ -257,13 +262,12 @@ std::vector<std::string> AttentionBackwardScene::formulas(const BackwardMoment& 
   const auto text = [](float value, int digits) {
     return number(static_cast<double>(value), digits);
   };
-  const std::string p = text(row.p[at], 3), dp = text(row.dp[at], 2), ds = text(row.ds[at], 4);
+  const std::string p = text(row.p[at], 3), dp = text(row.dp[at], 2), ds = text(row.ds[at], 3);
   const auto [before, after] = sums_of_dq(now);
   std::vector<std::string> rows = {
       fmt::format("P[{}] = exp(s − {}) = {}", *key, text(row.lse, 2), p),
       fmt::format("dP[{}] = dO · V[{}] = {}", *key, *key, dp),
-      fmt::format("dS[{}] = {} ({} {}) = {}", *key, p, dp,
-                  signed_text(-static_cast<double>(row.d), 2), ds),
+      fmt::format("dS = P ({} {}) = {}", dp, signed_text(-static_cast<double>(row.d), 2), ds),
       fmt::format("dQ[{}] = {} {} = {}", c, number(before, 4), signed_text(after - before, 4),
                   number(after, 4))};
   // What is to come is named, not given away.

@@ -13,7 +13,7 @@
 namespace tilestep::scenes {
 
 using attention::LedgerRow;
-using words::counted;
+using words::counted, words::number;
 
 /// Of the tiles of scores, how many are computed again: those that the mask does not hide.
 Question AttentionBackwardScene::visited_question() const {
@@ -85,6 +85,20 @@ Question AttentionBackwardScene::keep_or_recompute_question() const {
                       bytes_text(kept + weights), bytes_text(kept))));
 }
 
+/// exp(s − lse), where the score follows from the weight.
+Question AttentionBackwardScene::weight_question(int step) const {
+  const std::optional<int> key = heaviest_key(moment({step + 1, 0}));
+  const double weight = key ? static_cast<double>(trace_.row.p[static_cast<std::size_t>(*key)]) : 0;
+  const double lse = static_cast<double>(trace_.row.lse);
+  return ask_to_set(
+      fmt::format("A key of the next tile has a score of {} with query {}, whose log-sum-exp is "
+                  "{}. What is its weight?",
+                  number(std::log(weight) + lse, 2), trace_.chosen.query, number(lse, 2)),
+      {"weights_row"}, "weight", weight, 0.05 * most_weight(),
+      fmt::format("exp({} − {}) = {}.", number(std::log(weight) + lse, 2), number(lse, 2),
+                  number(weight, 3)));
+}
+
 Question AttentionBackwardScene::outcome_question() const {
   const attention::BrokenResult& what = trace_.result;
   const std::vector<std::string> choices = {"dQ, dK and dV come out right",
@@ -111,6 +125,9 @@ std::optional<Question> AttentionBackwardScene::question(const View& view) const
   if (next == 1) return asked("kept", kept_question());
   if (next == 2) return asked("products", products_question());
   if (next == 3) return asked("adders", adders_question());
+  if (next == 4 && heaviest_key(moment({next + 1, 0}))) {
+    return of_kind("weight", weight_question(next));
+  }
   return std::nullopt;
 }
 
@@ -118,10 +135,11 @@ std::optional<Question> AttentionBackwardScene::question(const View& view) const
 
 namespace {
 
-std::optional<double> rate(const lab::Report& bench, std::string_view rung) {
-  return number_with(bench, "backward",
-                     {{"rung", rung}, {"head_dim", "128"}, {"mask", "none"}, {"length", "16384"}},
-                     "tflops");
+std::optional<double> rate(const lab::Report& bench, std::string_view rung,
+                           std::string_view column = "tflops") {
+  return number_with(
+      bench, "backward",
+      {{"rung", rung}, {"head_dim", "128"}, {"mask", "none"}, {"length", "16384"}}, column);
 }
 
 /// The same products on the same tensor cores, fed in another way.
@@ -138,11 +156,28 @@ std::optional<Question> hopper_question(const lab::Report& bench) {
                             *hopper, *plain, measured::where_measured(bench))));
 }
 
+std::optional<Question> library_question(const lab::Report& bench) {
+  const auto ours = rate(bench, "backward-hopper"),
+             share = rate(bench, "backward-hopper", "fraction");
+  if (!ours || !share) return std::nullopt;
+  const std::vector<std::string> choices = {"More", "90 to 100 %", "70 to 90 %", "Less than 70 %"};
+  const std::size_t is = *share > 1 ? 0 : *share >= 0.9 ? 1 : *share >= 0.7 ? 2 : 3;
+  return about_view(
+      "Backward", "library",
+      ask("backward-hopper at head dimension 128 and length 16384, beside cuDNN: how much of its "
+          "rate?",
+          choices[is], choices,
+          fmt::format("it reaches {:.0f} TFLOP/s, {} of cuDNN's ({}).", *ours,
+                      words::percent(*share), measured::where_measured(bench))));
+}
+
 }  // namespace
 
 std::vector<Question> AttentionBackwardScene::measured_questions(const lab::Report& bench) const {
   std::vector<Question> all;
-  if (const auto hopper = hopper_question(bench)) all.push_back(shuffled(*hopper, bench));
+  for (const auto& each : {hopper_question(bench), library_question(bench)}) {
+    if (each) all.push_back(shuffled(*each, bench));
+  }
   return all;
 }
 

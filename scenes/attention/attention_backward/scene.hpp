@@ -62,6 +62,7 @@ class AttentionBackwardScene final : public SceneOf<attention_backward::Trace> {
   double share_of_visits(const BackwardMoment& now) const;
   std::pair<double, double> sums_of_dq(const BackwardMoment& now) const;
   std::optional<int> heaviest_key(const BackwardMoment& now) const;
+  double most_weight() const;
   bool key_known(const BackwardMoment& now, int key, bool weight) const;
 
   // The picture, in picture.cpp.
@@ -88,6 +89,7 @@ class AttentionBackwardScene final : public SceneOf<attention_backward::Trace> {
   Question products_question() const;
   Question adders_question() const;
   Question keep_or_recompute_question() const;
+  Question weight_question(int step) const;
   Question outcome_question() const;
 
   bool broken() const { return trace_.broken != attention::Break::none; }

@@ -48,12 +48,13 @@ Extent FlashAttention3Scene::extent() const {
            band_axis("kind", 3),
            {.name = "bytes", .low = 0, .high = rounded(0, most_bytes(trace_)).second},
            band_axis("one", 1),
+           {.name = "l", .low = 0, .high = most_l()},
            std::move(time),
            std::move(lane)}};
 }
 
 Picture FlashAttention3Scene::picture(const Extent& extent, const View& view) const {
-  const HopperMoment now = moment(view.cursor);
+  const LaneMoment now = moment(view.cursor);
   std::vector<Box> beside = {
       chosen_row(now),
       ledger_box(
@@ -73,7 +74,7 @@ Picture FlashAttention3Scene::picture(const Extent& extent, const View& view) co
 
 // ---- the matrix, and what stands round it -------------------------------------------------------------
 
-Box FlashAttention3Scene::strips(const HopperMoment& now) const {
+Box FlashAttention3Scene::strips(const LaneMoment& now) const {
   int corners = 0;
   const auto beside = [&](Name name, const char* letter, Box middle) {
     const auto corner = [&](std::vector<Mark> marks = {}) {
@@ -90,11 +91,12 @@ Box FlashAttention3Scene::strips(const HopperMoment& now) const {
                  row({"across"}, {of_queries(now, false), scores(now), of_queries(now, true)}),
                  row({"under"}, beside("name_v", "V", of_keys(now, true)), kFlat),
                  // A block visits a tile even where it sees none.
-                 legend(trace_, now.step > 0, in_vain ? "all masked" : "skipped", kHollow, 4)});
+                 legend(trace_, now.step > 0, in_vain ? "all masked" : "skipped", kHollow, 4)},
+                {.rank = 2});
 }
 
 /// Q, or O.
-Box FlashAttention3Scene::of_queries(const HopperMoment& now, bool outputs) const {
+Box FlashAttention3Scene::of_queries(const LaneMoment& now, bool outputs) const {
   Cells strip{items(outputs ? Name("O") : Name("Q"), trace_.plan.q_tiles)};
   strip.columns = 1;
   strip.y = "q";
@@ -103,7 +105,7 @@ Box FlashAttention3Scene::of_queries(const HopperMoment& now, bool outputs) cons
   for (int q = 0; q < trace_.plan.q_tiles; ++q) {
     const bool chosen = q == trace_.chosen.q_tile && now.step > 0 && !now.through;
     const int wrong = outputs && judged(now) ? trace_.wrong[static_cast<std::size_t>(q)] : 0;
-    const bool current = chosen && (!outputs || now.phase == HopperPhase::values);
+    const bool current = chosen && (!outputs || now.phase == LanePhase::values);
     strip.items.state.each.push_back(wrong > 0             ? State::wrong
                                      : current             ? State::current
                                      : row_through(now, q) ? State::done
@@ -117,12 +119,12 @@ Box FlashAttention3Scene::of_queries(const HopperMoment& now, bool outputs) cons
              text(outputs ? "O" : "Q"), kQueries);
 }
 
-Box FlashAttention3Scene::of_keys(const HopperMoment& now, bool values) const {
+Box FlashAttention3Scene::of_keys(const LaneMoment& now, bool values) const {
   Cells strip{items(values ? Name("V") : Name("K"), trace_.plan.k_tiles)};
   strip.x = "k";
   of_tensor(strip.items, values ? Tensor::v : Tensor::k);
   const int here = now.now != nullptr && !now.through ? now.now->k_tile : -1;
-  const HopperPhase used = values ? HopperPhase::values : HopperPhase::scores;
+  const LanePhase used = values ? LanePhase::values : LanePhase::scores;
   for (int k = 0; k < trace_.plan.k_tiles; ++k) {
     const TileVisit& visit = trace_.visit(trace_.chosen.q_tile, k);
     strip.items.state.each.push_back(k == here && now.phase == used ? State::current
@@ -135,7 +137,7 @@ Box FlashAttention3Scene::of_keys(const HopperMoment& now, bool values) const {
   return box(values ? Key{"values"} : Key{"keys"}, {std::move(strip)}, {}, low(kScores));
 }
 
-Box FlashAttention3Scene::scores(const HopperMoment& now) const {
+Box FlashAttention3Scene::scores(const LaneMoment& now) const {
   const int across = trace_.plan.k_tiles;
   Cells grid{items("S", trace_.plan.q_tiles * across)};
   grid.items.per_row = grid.columns = across;
@@ -167,7 +169,7 @@ Box FlashAttention3Scene::scores(const HopperMoment& now) const {
 
 // ---- the chosen query -------------------------------------------------------------------------------
 
-std::vector<std::string> FlashAttention3Scene::formulas(const HopperMoment& now) const {
+std::vector<std::string> FlashAttention3Scene::formulas(const LaneMoment& now) const {
   if (now.now == nullptr) return {"m = −∞", "rescale = exp(m before − m)", "ℓ = 0"};
   const flash_attention_3::Step& step = *now.now;
   const auto two = [](double value) { return number(value, 2); };
@@ -192,20 +194,20 @@ std::vector<std::string> FlashAttention3Scene::formulas(const HopperMoment& now)
           before * static_cast<double>(step.rescale) + static_cast<double>(step.tile_sum),
           static_cast<double>(step.l), two)};
   // What is to come is named, not given away.
-  const std::size_t known = now.phase == HopperPhase::scores ? 1 : 3;
+  const std::size_t known = now.phase == LanePhase::scores ? 1 : 3;
   for (std::size_t at = known; at < rows.size(); ++at) {
     rows[at] = rows[at].substr(0, rows[at].find('=') + 1) + " …";
   }
   return rows;
 }
 
-Box FlashAttention3Scene::chosen_row(const HopperMoment& now) const {
+Box FlashAttention3Scene::chosen_row(const LaneMoment& now) const {
   Lines made = lines("formula", formula_texts(formulas(now), symbols({})), Lines::formula);
   made.items.about = {{"m", {-1, {0, -1, -1}}}, {"l", {-1, {-1, -1, 0}}}};
-  const bool weighed = now.phase >= HopperPhase::softmax;
+  const bool weighed = now.phase >= LanePhase::softmax;
   for (int at = 0; at < made.items.count; ++at) {
     const bool current =
-        !now.through && (weighed ? now.phase == HopperPhase::softmax && at > 0 : at == 0);
+        !now.through && (weighed ? now.phase == LanePhase::softmax && at > 0 : at == 0);
     made.items.state.each.push_back(now.now == nullptr   ? State::to_come
                                     : current            ? State::current
                                     : weighed || at == 0 ? State::done
@@ -216,9 +218,35 @@ Box FlashAttention3Scene::chosen_row(const HopperMoment& now) const {
   if (now.now != nullptr) {
     label += fmt::format(", at keys {}", rows_of(trace_, now.now->k_tile, false));
   }
-  return box(
-      {"chosen"}, {std::move(made)}, text(label, fmt::format("query {}", trace_.chosen.query)),
-      {.rank = 2, .weight = 0.1f, .least_width = 14, .least_height = 3.1f, .most_height = 4.2f});
+  Box formulas_box =
+      box({"formulas"}, {std::move(made)}, {},
+          {.weight = 1, .least_width = 14, .least_height = 3.1f, .most_height = 4.2f});
+  Box all = column({"chosen"}, {std::move(formulas_box), sum_bar(now)},
+                   {.close = true, .rank = 2, .weight = 0.1f});
+  all.label = text(label, fmt::format("query {}", trace_.chosen.query));
+  return all;
+}
+
+/// What the tiles before left of ℓ after the rescale, and what this one added.
+Box FlashAttention3Scene::sum_bar(const LaneMoment& now) const {
+  const double before = now.before == nullptr ? 0 : static_cast<double>(now.before->l);
+  const bool weighed = now.phase >= LanePhase::softmax;
+  const double kept = weighed ? before * static_cast<double>(now.now->rescale) : before;
+  const double after = weighed ? static_cast<double>(now.now->l) : kept;
+  const auto part = [](Name name, double from, double to) {
+    Bars bar{items(name, std::vector{static_cast<float>(to)}), "l", "one"};
+    bar.items.base.all = static_cast<float>(from);
+    bar.items.about = {{Name("l"), {0}}};
+    return bar;
+  };
+  Bars left = part("l_kept", 0, kept), fresh = part("l_added", kept, after);
+  left.items.state.all = State::done;
+  fresh.items.state.all = State::current;
+  Box made = box({"bar_l"}, {std::move(left)}, {marked("ℓ", symbols({}))},
+                 {.least_height = 0.8f, .most_height = 1.2f, .left = 2.2f, .right = 4.2f});
+  if (weighed) made.marks.emplace_back(std::move(fresh));
+  made.value = text(number(after, 2));
+  return made;
 }
 
 LedgerGroups FlashAttention3Scene::ledger_groups() const {
@@ -231,7 +259,7 @@ LedgerGroups FlashAttention3Scene::ledger_groups() const {
 
 /// Who is busy when, up to the cursor: copies, and of each warpgroup its products on the tensor cores and its
 /// exponentials.
-Box FlashAttention3Scene::lanes(const HopperMoment& now) const {
+Box FlashAttention3Scene::lanes(const LaneMoment& now) const {
   const double at = clock_at(now);
   const std::vector<LaneSpan> all = lane_spans();
   constexpr Name kNames[] = {"waits", "copies", "products_s", "softmax", "products_o", "stores"};
@@ -287,7 +315,7 @@ Box FlashAttention3Scene::lanes(const HopperMoment& now) const {
 
 // ---- what the pointer is told ----------------------------------------------------------------------------
 
-std::string FlashAttention3Scene::explain_span(const HopperMoment& now, int number) const {
+std::string FlashAttention3Scene::explain_span(const LaneMoment& now, int number) const {
   const std::vector<LaneSpan> all = lane_spans();
   if (number < 0 || number >= std::ssize(all)) return {};
   const Span& span = all[static_cast<std::size_t>(number)].span;
@@ -304,7 +332,7 @@ std::string FlashAttention3Scene::explain_span(const HopperMoment& now, int numb
 }
 
 std::string FlashAttention3Scene::explain(const View& view, const Key& key) const {
-  const HopperMoment now = moment(view.cursor);
+  const LaneMoment now = moment(view.cursor);
   if (key.is({"S"})) {
     if (key.i < 0 || key.j < 0 || key.i >= trace_.plan.q_tiles || key.j >= trace_.plan.k_tiles) {
       return {};

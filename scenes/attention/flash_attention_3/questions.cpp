@@ -14,6 +14,7 @@
 namespace tilestep::scenes {
 
 using flash_attention_3::Rung;
+using words::number;
 
 Question FlashAttention3Scene::copier_question() const {
   return about(
@@ -66,6 +67,48 @@ Question FlashAttention3Scene::roof_question() const {
       fmt::format("a score takes 4 × {} operations and one exponential.", trace_.shape.head_dim));
 }
 
+namespace {
+
+bool shrinks(const flash_attention_3::Step& step) {
+  return std::isfinite(step.m_before) && step.m_after > step.m_before;
+}
+
+}  // namespace
+
+/// ℓ between its rescale and the weights of the tile.
+Question FlashAttention3Scene::shrunk_question(int step) const {
+  const auto &next = trace_.steps[static_cast<std::size_t>(step)],
+             &last = trace_.steps[static_cast<std::size_t>(step) - 1];
+  const auto two = [](float value) { return number(static_cast<double>(value), 2); };
+  const double sum = static_cast<double>(last.l), kept = sum * static_cast<double>(next.rescale);
+  return ask_to_set(
+      fmt::format("Tile {} raises m of query {} from {} to {}; ℓ is {}. To what does ℓ shrink "
+                  "before the tile's weights are added?",
+                  next.k_tile, trace_.chosen.query, two(next.m_before), two(next.m_after),
+                  two(last.l)),
+      // Never so much that ℓ as it stands would do.
+      {"bar_l"}, "l", kept, std::min(0.06 * most_l(), (sum - kept) / 2),
+      fmt::format("ℓ · exp({} − {}) = {}.", two(next.m_before), two(next.m_after),
+                  number(kept, 2)));
+}
+
+/// The first step after the third that raises the maximum; −1: none does.
+int FlashAttention3Scene::first_shrinking() const {
+  if (trace_.broken == attention::Break::skip_rescale) return -1;
+  for (int step = 3; step + 1 < steps_in_all(); ++step) {
+    if (shrinks(trace_.steps[static_cast<std::size_t>(step)])) return step;
+  }
+  return -1;
+}
+
+double FlashAttention3Scene::most_l() const {
+  double most = 0;
+  for (const auto& step : trace_.steps) {
+    if (std::isfinite(step.l)) most = std::max(most, static_cast<double>(step.l));
+  }
+  return picture::rounded(0, most).second;
+}
+
 Question FlashAttention3Scene::outcome_question() const {
   const attention::BrokenResult& what = trace_.result;
   const std::vector<std::string> choices = {"O comes out right", "Some of O is wrong",
@@ -90,6 +133,7 @@ std::optional<Question> FlashAttention3Scene::question(const View& view) const {
   if (last) return asked("roof", roof_question());
   if (next == 1) return asked("ahead", ahead_question());
   if (next == 2) return asked("turns", turns_question());
+  if (next == first_shrinking()) return of_kind("shrunk-sum", shrunk_question(next));
   return std::nullopt;
 }
 

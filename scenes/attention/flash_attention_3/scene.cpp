@@ -27,8 +27,8 @@ double FlashAttention3Scene::progress(Cursor cursor) const {
 
 // ---- what is known at a moment ------------------------------------------------------------------------
 
-HopperMoment FlashAttention3Scene::moment(Cursor cursor) const {
-  HopperMoment now;
+LaneMoment FlashAttention3Scene::moment(Cursor cursor) const {
+  LaneMoment now;
   const int all = steps_in_all();
   now.step = std::clamp(cursor.tile, 0, all);
   if (now.step == 0) {
@@ -38,20 +38,20 @@ HopperMoment FlashAttention3Scene::moment(Cursor cursor) const {
   const auto at = static_cast<std::size_t>(now.step - 1);
   now.now = &trace_.steps[at];
   if (at > 0) now.before = &trace_.steps[at - 1];
-  now.phase = cursor.phase <= 0  ? HopperPhase::scores
-              : cursor.phase > 1 ? HopperPhase::values
-                                 : HopperPhase::softmax;
-  now.through = now.step == all && now.phase == HopperPhase::values;
+  now.phase = cursor.phase <= 0  ? LanePhase::scores
+              : cursor.phase > 1 ? LanePhase::values
+                                 : LanePhase::softmax;
+  now.through = now.step == all && now.phase == LanePhase::values;
   return now;
 }
 
 /// Blocks run side by side: a visit is known when the chosen query's block has come as far.
-bool FlashAttention3Scene::seen(const HopperMoment& now, const TileVisit& visit) const {
+bool FlashAttention3Scene::seen(const LaneMoment& now, const TileVisit& visit) const {
   const int step = step_of(trace_.steps, visit);
   return step > 0 && step <= now.step;
 }
 
-TileFate FlashAttention3Scene::fate(const HopperMoment& now, int q_tile, int k_tile) const {
+TileFate FlashAttention3Scene::fate(const LaneMoment& now, int q_tile, int k_tile) const {
   const TileVisit& visit = trace_.visit(q_tile, k_tile);
   if (visit.order < 0) return TileFate::never;
   if (!seen(now, visit)) return TileFate::to_come;
@@ -59,14 +59,14 @@ TileFate FlashAttention3Scene::fate(const HopperMoment& now, int q_tile, int k_t
   return here ? TileFate::now : TileFate::gone;
 }
 
-bool FlashAttention3Scene::row_begun(const HopperMoment& now, int q_tile) const {
+bool FlashAttention3Scene::row_begun(const LaneMoment& now, int q_tile) const {
   for (int k = 0; k < trace_.plan.k_tiles; ++k) {
     if (seen(now, trace_.visit(q_tile, k))) return true;
   }
   return false;
 }
 
-bool FlashAttention3Scene::row_through(const HopperMoment& now, int q_tile) const {
+bool FlashAttention3Scene::row_through(const LaneMoment& now, int q_tile) const {
   if (now.through) return true;
   bool any = false;
   for (int k = 0; k < trace_.plan.k_tiles; ++k) {
@@ -74,12 +74,12 @@ bool FlashAttention3Scene::row_through(const HopperMoment& now, int q_tile) cons
     if (visit.order < 0) continue;
     any = true;
     if (!seen(now, visit)) return false;
-    if (step_of(trace_.steps, visit) == now.step && now.phase != HopperPhase::values) return false;
+    if (step_of(trace_.steps, visit) == now.step && now.phase != LanePhase::values) return false;
   }
   return any;
 }
 
-Bytes FlashAttention3Scene::asked_by(const HopperMoment& now, const LedgerRow& row) const {
+Bytes FlashAttention3Scene::asked_by(const LaneMoment& now, const LedgerRow& row) const {
   const auto of = [&](double loads, double stores) {
     return Bytes{loads * static_cast<double>(row.loaded), stores * static_cast<double>(row.stored)};
   };
@@ -144,9 +144,9 @@ double FlashAttention3Scene::clocked_until() const {
   return event_clocks_.empty() ? 1 : std::max(shown_clock(event_clocks_.back()), 1.0);
 }
 
-double FlashAttention3Scene::clock_at(const HopperMoment& now) const {
+double FlashAttention3Scene::clock_at(const LaneMoment& now) const {
   if (now.step == 0 || clocks_.empty()) return 0;
-  const int phase = static_cast<int>(now.phase) - static_cast<int>(HopperPhase::scores);
+  const int phase = static_cast<int>(now.phase) - static_cast<int>(LanePhase::scores);
   return clocks_[static_cast<std::size_t>(3 * (now.step - 1) + phase)];
 }
 
@@ -233,10 +233,10 @@ std::vector<picture::Symbol> FlashAttention3Scene::symbols(const View&) const {
 
 std::vector<Readout> FlashAttention3Scene::readouts(const View& view) const {
   using flash_attention_3::Step;
-  const HopperMoment now = moment(view.cursor);
+  const LaneMoment now = moment(view.cursor);
   const std::string kernel = "recorded by the kernel while it ran on " + report_.device.name;
   // ℓ of the tile is there with its weights: before that it is that of the tile before.
-  const Step* sums = now.phase >= HopperPhase::softmax ? now.now : now.before;
+  const Step* sums = now.phase >= LanePhase::softmax ? now.now : now.before;
   const auto text = [](const Step* step, float Step::*field) {
     return step == nullptr ? std::string("–") : number(static_cast<double>(step->*field), 2);
   };
@@ -272,27 +272,27 @@ std::vector<Readout> FlashAttention3Scene::readouts(const View& view) const {
 
 SourceMark FlashAttention3Scene::source(const View& view) const {
   using flash_attention_3::Mark;
-  const HopperMoment now = moment(view.cursor);
-  const auto at = [](HopperPhase phase) {
-    return static_cast<int>(phase == HopperPhase::scores    ? Mark::issues_s
-                            : phase == HopperPhase::softmax ? Mark::weights
-                                                            : Mark::issues_o);
+  const LaneMoment now = moment(view.cursor);
+  const auto at = [](LanePhase phase) {
+    return static_cast<int>(phase == LanePhase::scores    ? Mark::issues_s
+                            : phase == LanePhase::softmax ? Mark::weights
+                                                          : Mark::issues_o);
   };
   SourceMark mark = source_mark(flash_attention_3::kSourcePath, trace_.lines,
                                 now.now == nullptr ? -1 : at(now.phase));
   if (now.now == nullptr) return mark;
-  const auto say = [&](HopperPhase phase, std::string value) {
+  const auto say = [&](LanePhase phase, std::string value) {
     const int line = trace_.lines[static_cast<std::size_t>(at(phase))];
     if (line > 0) mark.values[line] = std::move(value);
   };
-  say(HopperPhase::scores, fmt::format("tile = {}", now.now->k_tile));
-  if (now.phase >= HopperPhase::softmax) {
-    say(HopperPhase::softmax,
+  say(LanePhase::scores, fmt::format("tile = {}", now.now->k_tile));
+  if (now.phase >= LanePhase::softmax) {
+    say(LanePhase::softmax,
         fmt::format("m = {}, rescale = {}", number(static_cast<double>(now.now->m_after), 2),
                     number(static_cast<double>(now.now->rescale), 3)));
   }
-  if (now.phase == HopperPhase::values) {
-    say(HopperPhase::values, fmt::format("l = {}", number(static_cast<double>(now.now->l), 2)));
+  if (now.phase == LanePhase::values) {
+    say(LanePhase::values, fmt::format("l = {}", number(static_cast<double>(now.now->l), 2)));
   }
   return mark;
 }

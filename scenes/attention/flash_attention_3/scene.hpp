@@ -12,13 +12,13 @@
 namespace tilestep::scenes {
 
 /// What the chosen query's warpgroup is at with the tile of keys of a step.
-enum class HopperPhase : std::uint8_t { nothing, scores, softmax, values };
+enum class LanePhase : std::uint8_t { nothing, scores, softmax, values };
 
 /// What is on screen at one cursor.
-struct HopperMoment {
+struct LaneMoment {
   int step =
       0;  ///< the chosen query's step that is under way or through, from 1; 0: none has begun
-  HopperPhase phase = HopperPhase::nothing;
+  LanePhase phase = LanePhase::nothing;
   const flash_attention_3::Step* now = nullptr;     ///< null: none has begun
   const flash_attention_3::Step* before = nullptr;  ///< the step before; null: there is none
   bool through = false;                             ///< nothing is left to do
@@ -43,22 +43,22 @@ class FlashAttention3Scene final : public SceneOf<flash_attention_3::Trace> {
   double progress(Cursor cursor) const override;
 
   /// The state at `cursor`; public so that a test holds the picture to the trace.
-  HopperMoment moment(Cursor cursor) const;
-  TileFate fate(const HopperMoment& now, int q_tile, int k_tile) const;
+  LaneMoment moment(Cursor cursor) const;
+  TileFate fate(const LaneMoment& now, int q_tile, int k_tile) const;
   /// Bytes of a tensor that were asked for by now: of what the trace has in all, the share of the block's tiles that are
   /// through. At the end exactly what was traced.
-  Bytes asked_by(const HopperMoment& now, const attention::LedgerRow& row) const;
+  Bytes asked_by(const LaneMoment& now, const attention::LedgerRow& row) const;
   /// The clock of the chosen block up to which things are shown. Under emulation, where clocks say what came before
   /// what, it is the number of a clock among all of them.
-  double clock_at(const HopperMoment& now) const;
+  double clock_at(const LaneMoment& now) const;
   /// What happens at `cursor` in one plain sentence.
-  std::string sentence(const HopperMoment& now) const;
+  std::string sentence(const LaneMoment& now) const;
 
  private:
   // What is known at a moment.
-  bool seen(const HopperMoment& now, const attention::TileVisit& visit) const;
-  bool row_begun(const HopperMoment& now, int q_tile) const;
-  bool row_through(const HopperMoment& now, int q_tile) const;
+  bool seen(const LaneMoment& now, const attention::TileVisit& visit) const;
+  bool row_begun(const LaneMoment& now, int q_tile) const;
+  bool row_through(const LaneMoment& now, int q_tile) const;
   void clock_steps();
   double shown_clock(std::int64_t clock) const;
   double clocked_until() const;
@@ -69,18 +69,19 @@ class FlashAttention3Scene final : public SceneOf<flash_attention_3::Trace> {
   std::vector<LaneSpan> lane_spans() const;
 
   // The picture, in picture.cpp.
-  picture::Box lanes(const HopperMoment& now) const;
-  picture::Box strips(const HopperMoment& now) const;
-  picture::Box scores(const HopperMoment& now) const;
-  picture::Box of_queries(const HopperMoment& now, bool outputs) const;
-  picture::Box of_keys(const HopperMoment& now, bool values) const;
-  std::vector<std::string> formulas(const HopperMoment& now) const;
-  picture::Box chosen_row(const HopperMoment& now) const;
+  picture::Box lanes(const LaneMoment& now) const;
+  picture::Box strips(const LaneMoment& now) const;
+  picture::Box scores(const LaneMoment& now) const;
+  picture::Box of_queries(const LaneMoment& now, bool outputs) const;
+  picture::Box of_keys(const LaneMoment& now, bool values) const;
+  std::vector<std::string> formulas(const LaneMoment& now) const;
+  picture::Box chosen_row(const LaneMoment& now) const;
+  picture::Box sum_bar(const LaneMoment& now) const;
   LedgerGroups ledger_groups() const;
-  std::string explain_span(const HopperMoment& now, int number) const;
+  std::string explain_span(const LaneMoment& now, int number) const;
 
   // Words, in words.cpp.
-  std::string brief(const HopperMoment& now) const;
+  std::string brief(const LaneMoment& now) const;
   std::string outcome() const;
   std::string result_sentence() const;
 
@@ -89,10 +90,13 @@ class FlashAttention3Scene final : public SceneOf<flash_attention_3::Trace> {
   Question ahead_question() const;
   Question turns_question() const;
   Question roof_question() const;
+  Question shrunk_question(int step) const;
+  int first_shrinking() const;
+  double most_l() const;
   Question outcome_question() const;
 
   bool broken() const { return trace_.broken != attention::Break::none; }
-  bool judged(const HopperMoment& now) const { return broken() && now.through; }
+  bool judged(const LaneMoment& now) const { return broken() && now.through; }
   int steps_in_all() const { return static_cast<int>(trace_.steps.size()); }
   int consumers() const { return (trace_.plan.threads - 128) / 128; }
   bool emulated() const { return trace_.clock_unit == "words"; }

@@ -12,7 +12,7 @@ namespace tilestep::scenes {
 using flash_attention_3::Rung;
 using words::counted, words::number;
 
-std::string FlashAttention3Scene::sentence(const HopperMoment& now) const {
+std::string FlashAttention3Scene::sentence(const LaneMoment& now) const {
   if (now.now == nullptr) {
     return fmt::format("Nothing is computed: a warp copies, and {} of 64 queries each wait.",
                        counted(consumers(), "warpgroup"));
@@ -21,11 +21,11 @@ std::string FlashAttention3Scene::sentence(const HopperMoment& now) const {
   const flash_attention_3::Step& step = *now.now;
   const int q = trace_.chosen.q_tile, k = step.k_tile, query = trace_.chosen.query;
   const auto text = [](float value) { return number(static_cast<double>(value), 2); };
-  if (now.phase == HopperPhase::scores) {
+  if (now.phase == LanePhase::scores) {
     return fmt::format("S = Q {} · K {}: {} × {} scores, in registers alone.", q, k,
                        trace_.plan.block_q, trace_.plan.block_k);
   }
-  if (now.phase == HopperPhase::softmax) {
+  if (now.phase == LanePhase::softmax) {
     if (std::isinf(step.m_after)) {
       return fmt::format("Query {} sees no key yet: m stays −∞.", query);
     }
@@ -40,7 +40,7 @@ std::string FlashAttention3Scene::sentence(const HopperMoment& now) const {
   return fmt::format("O {} += P V {}: the tile of scores is used up, and gone.", q, k);
 }
 
-std::string FlashAttention3Scene::brief(const HopperMoment& now) const {
+std::string FlashAttention3Scene::brief(const LaneMoment& now) const {
   if (now.now == nullptr) return "Nothing is computed.";
   if (judged(now)) return trace_.result.outcome;
   constexpr const char* kDoing[] = {"", "scores", "softmax", "O += P V"};

@@ -176,7 +176,7 @@ TEST_CASE("flash-3: the order of threads and of what the hardware does changes n
   Problem p = problem_of(Rung::pipelined, 64, Mask::causal, 257, {2, 2});
   p.blocks = 3;
   const Inputs in(p);
-  const Outcome out = timed_outcome(*device_of(), p, in);
+  const Attended out = timed_outcome(*device_of(), p, in);
   CHECK(out.compared(exact_answer(p, in, true)) == "");
   CHECK(timed_outcome(*device_of(kOrders[0], 2), p, in).o == out.o);
 }
@@ -297,7 +297,7 @@ int at(Site site, int consumer) {
 }
 
 /// That of each of the first `count` numbers every site of a chain comes after the one before it.
-void check_chain(const Outcome& out, const std::vector<int>& sites, int count) {
+void check_chain(const Attended& out, const std::vector<int>& sites, int count) {
   bool in_order = true;
   for (int number = 0; number < count; ++number) {
     for (std::size_t i = 0; i < sites.size(); ++i) {
@@ -316,7 +316,7 @@ TEST_CASE("flash-3: clocks say what happens after what", "[flash_attention_3]") 
     CAPTURE(static_cast<int>(rung));
     const Problem p = problem_of(rung, 128, Mask::none, 257);
     const Inputs in(p);
-    const Outcome out = explained_outcome(*device, p, in);
+    const Attended out = explained_outcome(*device, p, in);
     // A block has one tile of queries with five of keys; with flash-3 it has all three.
     const int tiles = rung == Rung::pipelined ? 15 : 5;
     for (int consumer = 0; consumer < 2; ++consumer) {
@@ -367,7 +367,7 @@ TEST_CASE("flash-3: the chosen row's maximum, sum and rescales are those of its 
       const Inputs in(p);
       // The block that has the second tile of queries; with flash-3 it is the only block's second turn too.
       const int block = rung == Rung::pipelined ? 0 : 1;
-      const Outcome out = explained_outcome(*device, p, in, {.block = block, .row = row});
+      const Attended out = explained_outcome(*device, p, in, {.block = block, .row = row});
       const int first = rung == Rung::pipelined ? 5 : 0;  // the heavy tile came before
       double maximum = -std::numeric_limits<double>::infinity();
       double sum = 0;

@@ -165,7 +165,7 @@ inline std::string difference(const std::vector<double>& got, const std::vector<
 }
 
 /// What a kernel gave.
-struct Outcome {
+struct Attended {
   std::vector<double> o, lse;
   std::vector<long long> clocks;
   std::vector<float> rows;
@@ -185,7 +185,7 @@ struct Outcome {
 
 /// Of a timed kernel that `start(arrays)` starts.
 template <class Start>
-Outcome timed_outcome(simt::Device& device, const Problem& p, const Inputs& in,
+Attended timed_outcome(simt::Device& device, const Problem& p, const Inputs& in,
                       const Start& start) {
   const simt::Buffer<std::uint16_t> q(device, in.q), k(device, in.k), v(device, in.v);
   simt::Buffer<std::uint16_t> o(device, in.q.size());
@@ -193,7 +193,7 @@ Outcome timed_outcome(simt::Device& device, const Problem& p, const Inputs& in,
   o.fill(0xFF);
   lse.fill(0xFF);
   start(Arrays<std::uint16_t>{q.span(), k.span(), v.span(), o.span(), lse.span()});
-  Outcome out;
+  Attended out;
   for (const std::uint16_t bits : o.download()) {
     out.o.push_back(numeric::decode(numeric::kBf16, bits));
   }
@@ -201,7 +201,7 @@ Outcome timed_outcome(simt::Device& device, const Problem& p, const Inputs& in,
   return out;
 }
 
-inline Outcome timed_outcome(simt::Device& device, const Problem& p, const Inputs& in) {
+inline Attended timed_outcome(simt::Device& device, const Problem& p, const Inputs& in) {
   return timed_outcome(device, p, in, [&](const Arrays<std::uint16_t>& arrays) {
     SIMT_BACKEND::run_here(device, p, arrays);
   });
@@ -213,9 +213,9 @@ struct Watch {
 };
 /// Of a kernel that `start(arrays, explanation)` starts.
 template <class Start>
-Outcome outcome_of(simt::Device& device, const Problem& p, const Inputs& in, const Watch& watch,
+Attended outcome_of(simt::Device& device, const Problem& p, const Inputs& in, const Watch& watch,
                    const Start& start) {
-  Outcome out;
+  Attended out;
   out.numbers = most_numbers(p, explained_sizes(p.head_dim, watch.keys),
                              std::max(device.info().multiprocessors, 1));
   const simt::Buffer<std::uint16_t> q(device, in.q), k(device, in.k), v(device, in.v);
@@ -237,7 +237,7 @@ Outcome outcome_of(simt::Device& device, const Problem& p, const Inputs& in, con
   return out;
 }
 
-inline Outcome explained_outcome(simt::Device& device, const Problem& p, const Inputs& in,
+inline Attended explained_outcome(simt::Device& device, const Problem& p, const Inputs& in,
                                  const Watch& watch = {}) {
   return outcome_of(device, p, in, watch,
                     [&](const Arrays<float>& arrays, const Explanation& what) {

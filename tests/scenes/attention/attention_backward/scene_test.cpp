@@ -87,7 +87,7 @@ TEST_CASE("Attention backward: dK and dV of a shared head wait for all its query
   // shares its keys.
   for (const std::int64_t kv_heads : {1, 2}) {
     Shown shown(with({{"kv_heads", kv_heads}}));
-    for (const char* name : {"dK", "dV"}) {
+    for (const picture::Name name : {picture::Name("dK"), picture::Name("dV")}) {
       CHECK(items_named(picture_at(*shown, {2, 0}), name).state[3] ==
             (kv_heads == 1 ? picture::State::done : picture::State::plain));
     }
