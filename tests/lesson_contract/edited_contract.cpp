@@ -49,8 +49,8 @@ constexpr Edit kEdits[] = {
      "online_softmax(s, o, stats, set.to_natural, tiles, witness);"},
     {"flash-attention", "attention/flash_attention/flash_2.cu", "tile = next;",
      "tile = next; stats.l[0][0] = stats.l[0][1] = 0;"},
-    {"decode", "attention/decode/paged/paged.cu", "simt::exp2_approx(before - after);", "1.0f;"},
-    {"decode", "attention/decode/paged/paged.cu", "fmaf(stats.l[half], factor[half], tile_sum);",
+    {"decode", "attention/kv_cache/paged/paged.cu", "simt::exp2_approx(before - after);", "1.0f;"},
+    {"decode", "attention/kv_cache/paged/paged.cu", "fmaf(stats.l[half], factor[half], tile_sum);",
      "stats.l[half] + tile_sum;"},
     {"moe-routing", "experts/moe_routing/routing.cu", "sum += gate[assignment] * y",
      "sum += gate[assignment] + y", false},
@@ -174,7 +174,7 @@ constexpr std::pair<std::string_view, std::string_view> kDefaults[] = {
     {"accumulator-precision", "numbers/accumulator_precision/sums.cu"},
     {"online-softmax", "attention/online_softmax/one_pass.cu"},
     {"flash-attention", "attention/flash_attention/flash_2.cu"},
-    {"decode", "attention/decode/paged/paged.cu"},
+    {"decode", "attention/kv_cache/paged/paged.cu"},
     {"moe-routing", "experts/moe_routing/routing.cu"}};
 
 /// How a statement begins that does nothing but record.

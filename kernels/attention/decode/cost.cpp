@@ -23,21 +23,6 @@ constexpr Model kModels[] = {
 
 }  // namespace
 
-LayerShape layer_shape(const Params& params) {
-  return {params.scheme, params.heads, params.cached_heads(),
-          row_shape(params.scheme, params.head_dim)};
-}
-
-double token_bytes(const LayerShape& layer, KvType type) {
-  return static_cast<double>(layer.cached_heads) * layer.row.stored * bits_of(type) / 8;
-}
-
-double scale_bytes(const LayerShape& layer, KvType type, Scales scales) {
-  if (!is_quantized(type)) return 0;
-  return static_cast<double>(layer.cached_heads) * (scales == Scales::token ? 2 : 1) *
-         sizeof(float);
-}
-
 double token_flops(const LayerShape& layer) {
   return 2.0 * layer.heads * (layer.row.key + layer.row.value);
 }
@@ -119,17 +104,6 @@ MixedStep mixed_step(const Params& params, int rows) {
                     tokens * kModelLayers * token_flops(layer)};
   return {weights.seconds(), cache.seconds(),
           kModelLayers * attention_of(layer, rows, context).seconds()};
-}
-
-Piece piece_of(const LayerShape& layer, KvType type, int page_size) {
-  constexpr std::int64_t kSector = 32;
-  const std::int64_t bytes = std::int64_t{layer.row.key} * bits_of(type) / 8 * page_size;
-  // Where a piece begins within a sector is the same again after so many pieces.
-  Piece piece{static_cast<double>(bytes), 0};
-  for (std::int64_t at = 0; at < kSector * bytes; at += bytes) {
-    piece.sectors += static_cast<double>((at + bytes - 1) / kSector - at / kSector + 1) / kSector;
-  }
-  return piece;
 }
 
 }  // namespace tilestep::decode

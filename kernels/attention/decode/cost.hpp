@@ -11,19 +11,6 @@
 /// What decoding costs, by formula: bytes of the cache, floating-point operations, and what a GPU makes of both.
 namespace tilestep::decode {
 
-/// An attention layer as its cache sees it.
-struct LayerShape {
-  Scheme scheme = Scheme::gqa;
-  int heads = 32;
-  int cached_heads = 8;  ///< that have keys and values in the cache
-  RowShape row;
-};
-LayerShape layer_shape(const Params& params);
-
-/// Bytes that one token takes in the cache of one layer, without scales: cached heads × numbers stored × bits / 8.
-double token_bytes(const LayerShape& layer, KvType type);
-/// Bytes of the scales of one token: FP32, one for K and one for V of each head; with scales by channel V's alone.
-double scale_bytes(const LayerShape& layer, KvType type, Scales scales);
 /// Multiplications and additions for one token that a query of each head attends to: 2 · (key + value) a head.
 double token_flops(const LayerShape& layer);
 /// Floating-point operations for each byte of the cache that is read.
@@ -32,7 +19,6 @@ double intensity(const LayerShape& layer, KvType type, Scales scales);
 /// NVIDIA's H200 SXM data sheet, 2023: dense BF16 and memory.
 inline constexpr double kPeakFlops = 989e12;
 inline constexpr double kPeakBytes = 4.8e12;
-inline constexpr int kMultiprocessors = 132;
 /// Where both roofs meet, FLOP a byte: left of it memory is the limit.
 inline constexpr double kRidge = kPeakFlops / kPeakBytes;
 /// The lower of both roofs, FLOP/s.
@@ -46,6 +32,7 @@ struct Model {
   LayerShape layer;
 };
 std::span<const Model> models();
+using kv_cache::token_bytes;
 /// Bytes of the cache of one token, all layers.
 double token_bytes(const Model& model, KvType type);
 
@@ -91,13 +78,5 @@ struct MixedStep {
 MixedStep mixed_step(const Params& params, int rows);
 /// So many rows are multiplied by the weights in the time in which these are read.
 inline constexpr double kFreeRows = kRidge;
-
-/// What memory gives for the keys of one K/V head in one page: bytes that lie in one piece, and on average over the
-/// pages of a pool, sectors of 32 bytes that hold some of them.
-struct Piece {
-  double bytes = 0, sectors = 0;
-  double of_sectors() const { return bytes / (32 * sectors); }
-};
-Piece piece_of(const LayerShape& layer, KvType type, int page_size);
 
 }  // namespace tilestep::decode

@@ -1,34 +1,20 @@
 // What the host asks of the lesson's kernels; the same text for both backends. They are compiled in files of their own.
 
-#include <algorithm>
-
-#include "kernels/attention/decode/bench/read.cu"
 #include "kernels/attention/decode/kernels.hpp"
 #include "kernels/attention/decode/latent/kernels.hpp"
 #include "kernels/attention/decode/latent/latent_explained.cu"
-#include "kernels/attention/decode/paged/kernels.hpp"
+#include "kernels/attention/kv_cache/paged/kernel_set.hpp"
 #include "kernels/lessons.hpp"
 
 namespace tilestep::decode::SIMT_BACKEND {
 namespace {
 
-class KernelsHere final : public Kernels {
+using Paged = kv_cache::SIMT_BACKEND::PagedKernelsHere<Kernels>;
+
+class KernelsHere final : public Paged {
  public:
-  void explain(simt::Device& device, const paged::Problem& problem, const paged::Arrays& arrays,
-               const paged::Explanation& what) const override {
-    paged::SIMT_BACKEND::explain(device, problem, arrays, what);
-  }
-  void attend(simt::Device& device, const paged::Problem& problem,
-              const paged::Arrays& arrays) const override {
-    paged::SIMT_BACKEND::attend(device, problem, arrays);
-  }
-  void merge(simt::Device& device, const paged::Problem& problem,
-             const paged::Arrays& arrays) const override {
-    paged::SIMT_BACKEND::merge(device, problem, arrays);
-  }
-  simt::Resources resources(simt::Device& device, const paged::Problem& problem) const override {
-    return paged::SIMT_BACKEND::resources(device, problem);
-  }
+  using Paged::attend, Paged::explain, Paged::merge, Paged::resources;
+
   void explain(simt::Device& device, const latent::ExplainedProblem& problem,
                const latent::ExplainedArrays& a, const paged::Explanation& what) const override {
     namespace here = latent::SIMT_BACKEND;
@@ -87,38 +73,6 @@ class KernelsHere final : public Kernels {
   }
   simt::Resources resources(simt::Device& device, const latent::Problem& problem) const override {
     return latent::SIMT_BACKEND::resources(device, problem);
-  }
-
-  simt::LibraryStatus library(simt::Device&) const override { return simt::cudnn_status(); }
-  int library_plans(simt::Device&,
-                    [[maybe_unused]] const simt::LibraryAttention& attention) const override {
-#if defined(__CUDACC__)
-    return simt::cuda::Cudnn::loaded().plans(attention);
-#else
-    return 0;
-#endif
-  }
-  void library_attend(simt::Device&, [[maybe_unused]] const simt::LibraryAttention& attention,
-                      [[maybe_unused]] int plan,
-                      [[maybe_unused]] const simt::LibraryAttentionArrays& arrays) const override {
-#if defined(__CUDACC__)
-    simt::cuda::Cudnn::loaded().attend(attention, plan, arrays);
-#else
-    throw Error(simt::cudnn_status().reason, ExitCode::unavailable);
-#endif
-  }
-
-  void read(simt::Device& device, simt::Span<const std::uint8_t> k,
-            simt::Span<const std::uint8_t> v, simt::Span<unsigned> sum, int blocks) const override {
-    const auto words = static_cast<long long>(k.count / sizeof(uint4));
-    const auto of = [&](simt::Span<const std::uint8_t> bytes, const char* name) {
-      return simt::global(simt::Span<const uint4>{reinterpret_cast<const uint4*>(bytes.data),
-                                                  static_cast<std::size_t>(words)},
-                          name);
-    };
-    const int each = std::max(blocks * device.info().multiprocessors / 2, 1);
-    simt::launch(device, simt::row_of_blocks("read_all", 2 * each, kReadThreads), read_all,
-                 of(k, "K"), of(v, "V"), words, simt::global(sum, "sum"));
   }
 };
 

@@ -53,45 +53,25 @@ const lab::Lesson& lesson() {
                 "last.",
                 {.splits = 1}},
                {"balanced",
-                "The pages of all requests in one line, cut into equal pieces: all blocks end "
+                "The keys of all requests in one line, cut into equal pieces: all blocks end "
                 "together.",
                 {.splits = 0}},
                {"long-one-split",
                 "Eight longer requests, a block for all keys of each K/V head: sixteen blocks, and "
                 "most multiprocessors have none.",
-                {.context = kLongContext,
-                 .batch = kLongBatch,
-                 .splits = 1,
-                 .requests = kLongBatch,
-                 .seed = kLongSeed}},
+                {.context = kLongContext, .batch = kLongBatch, .splits = 1, .seed = kLongSeed}},
                {"long-balanced",
                 "The same requests in equal pieces: five times as many blocks, which end together.",
-                {.context = kLongContext,
-                 .batch = kLongBatch,
-                 .splits = 0,
-                 .requests = kLongBatch,
-                 .seed = kLongSeed}},
-               {"single-tokens",
-                "Pages of one token: no slot is empty, and each key is looked up on its own.",
-                {.page_size = PageSize::p1}},
-               {"shared-prefix",
-                "The first 48 tokens are in all tables, in memory once, and read once for all.",
-                {.prefix = 48}},
+                {.context = kLongContext, .batch = kLongBatch, .splits = 0, .seed = kLongSeed}},
                {"int4",
                 "A quarter of the bytes; with scales by channel K's outliers keep to themselves.",
-                {.kv_dtype = KvType::int4, .scales = Scales::channel}},
-               {"stale-page",
-                "A block table names a page that is another request's now.",
-                {.broken = Break::stale_page}}})
+                {.kv_dtype = KvType::int4, .scales = Scales::channel}}})
           .with_trials({{},
                         {.scheme = Scheme::mha, .heads = 4, .context = 50, .splits = 3},
                         {.scheme = Scheme::mqa, .heads = 64, .context = 100, .splits = 0},
                         {.scheme = Scheme::mla, .heads = 4, .context = 45, .splits = 3},
-                        {.context = 7, .page_size = PageSize::p4, .requests = 4},
-                        {.context = 45, .page_size = PageSize::p1, .requests = 3},
-                        {.prefix = 48},
                         {.kv_dtype = KvType::int4, .scales = Scales::channel},
-                        {.context = 50, .kv_dtype = KvType::fp8, .prefix = 20}})
+                        {.context = 50, .kv_dtype = KvType::fp8}})
           .with_replay(replay_of_runs);
   return lesson;
 }

@@ -5,57 +5,41 @@
 #include <string>
 #include <vector>
 
-#include "kernels/attention/decode/cache/serving.hpp"
 #include "kernels/attention/decode/cost.hpp"
 #include "kernels/attention/decode/params.hpp"
 #include "kernels/lessons.hpp"
 
 /// \file
-/// What a run of the lesson on decoding shows: an engine's steps, and then one launch of the kernel, tile by tile, on
-/// the pages that the engine gave out.
+/// What a run of the lesson on decoding shows: one launch of the kernel, tile by tile.
 namespace tilestep::decode {
 
-/// What a step of the picture is about. The engine's come first, then tiles, then the merge, then a look back.
+/// What a step of the picture is about: first tiles, then the merge, then a look back.
 enum class Act {
-  serve,  ///< a step of the engine
   read,   ///< each block has taken one tile more
   merge,  ///< the parts of each request's answer become one
   time,   ///< when the blocks were at work
 };
 constexpr auto names_of(Act) {
-  return std::to_array<std::string_view>({"serve", "read", "merge", "time"});
+  return std::to_array<std::string_view>({"read", "merge", "time"});
 }
 
 /// What ran, and what of the whole it is.
 struct Shape {
   Scheme scheme = Scheme::gqa;
   int heads = 1, cached_heads = 1;
-  int head_dim = 32;
   int key = 32, value = 32;
-  int page_size = 16;
   KvType kv_dtype = KvType::bf16;
   Scales scales = Scales::token;
-  int prefix = 0;
   int tile = 16;    ///< tokens that a block takes at a time
   std::string cut;  ///< what of the whole ran; empty: all of it
   bool operator==(const Shape&) const = default;
 };
 
-/// A request that the kernel attends for.
-struct RequestTrace {
-  int request = 0;  ///< its number
-  int tokens = 0;
-  std::vector<int> pages;  ///< as the kernel's block table has them
-  bool operator==(const RequestTrace&) const = default;
-};
-
-/// Pages for the query heads that share a K/V head, of one request or of several that have these pages in common: what
-/// a block works on at a time.
+/// Keys for the query heads that share a K/V head, of one request: what a block works on at a time.
 struct ItemTrace {
-  int row = 0, rows = 1;  ///< of the requests that the kernel attends for: the first, and how many
+  int request = 0;
   int kv_head = 0, first_head = 0, heads = 0;
-  int first_page = 0, pages = 0;  ///< places in the block table
-  int tokens = 0;
+  int first = 0, tokens = 0;  ///< of the request's
   int split = 0, splits = 1;
   int block = 0, order = 0;  ///< who took it, and which of that block's items it was
   int tiles = 0;
@@ -82,16 +66,6 @@ struct PartTrace {
   bool operator==(const PartTrace&) const = default;
 };
 
-/// What the traced item gathered of K from a page: the addresses of its copies, as the kernel made them.
-struct GatherTrace {
-  int page = 0;
-  int tokens = 0;
-  int bytes = 0;
-  int sectors = 0;    ///< of 32 bytes that hold them
-  bool owned = true;  ///< the page is in the request's table, as the allocator has it
-  bool operator==(const GatherTrace&) const = default;
-};
-
 /// Bytes of a tensor that the kernel asked for.
 struct LedgerRow {
   std::string tensor;
@@ -102,36 +76,24 @@ struct LedgerRow {
 
 /// What came of a broken run.
 struct BrokenResult {
-  std::string outcome;                      ///< in words; empty: nothing was broken
-  int wrong = 0, elements = 0;              ///< numbers of O
-  std::int64_t more_bytes = 0;              ///< asked than by the sound kernel
-  int stale_request = -1, stale_page = -1;  ///< whose table names a page that it has not
+  std::string outcome;          ///< in words; empty: nothing was broken
+  int wrong = 0, elements = 0;  ///< numbers of O
+  std::int64_t more_bytes = 0;  ///< asked than by the sound kernel
   bool operator==(const BrokenResult&) const = default;
 };
 
 struct Trace {
   Shape shape;
   Break broken = Break::none;
-  // The engine.
-  int pool = 0;   ///< pages
-  int limit = 1;  ///< tokens reserved for each request where a cache is one piece
-  int stride = 1;
-  int coming = 0;  ///< requests in all
-  int most_running = 1;
-  std::vector<Served> serving;
-  // The launch.
-  std::vector<RequestTrace> requests;
+  std::vector<int> tokens;  ///< of each request
   std::vector<ItemTrace> items;
   int blocks = 0;
   std::string clock_unit;                    ///< "ns" or "items"
-  int request = 0, head = 0, component = 0;  ///< chosen: a place among `requests`, and of it
+  int request = 0, head = 0, component = 0;  ///< chosen
   std::vector<StepTrace> steps;              ///< of the chosen row, by item, then tile
   std::vector<PartTrace> parts;              ///< of the chosen row, by split
-  /// Whose addresses were recorded: the chosen row's first item, or the one with the stale page.
-  int traced_item = 0;
-  std::vector<GatherTrace> gathers;  ///< in the order of its tokens
-  bool merged = false;               ///< there was more than one part of some request
-  float o = 0, lse = 0;              ///< the chosen row's answer
+  bool merged = false;                       ///< there was more than one part of some request
+  float o = 0, lse = 0;                      ///< the chosen row's answer
   double exact_o = 0, exact_lse = 0;
   std::vector<LedgerRow> ledger;
   BrokenResult result;
@@ -140,7 +102,7 @@ struct Trace {
   int rounds() const;
   /// The step at which the answer is there: the merge, or the last round.
   int answered() const;
-  /// The picture's steps: the engine's, the rounds, the merge, and one for the clocks.
+  /// The picture's steps: the rounds, the merge, and one for the clocks.
   int length() const { return answered() + 1; }
   Act act_of(int step) const;  ///< step from 1
   /// From which step of the picture on a tile of an item is known, and the item's part.
@@ -164,11 +126,9 @@ struct Trace {
 // ---- tables, by id -----------------------------------------------------------------------------------
 //
 //   steps      a row a step of the picture
-//   requests   those that the kernel attends for, with their block tables
 //   items      what the blocks worked on
 //   chosen     what each tile did to the chosen row
 //   parts      the splits of the chosen row, and the weights of their merge
-//   gathers    where the traced item found its keys
 // and, which are no trace: format_errors, models
 
 /// The tables that say what a trace says.

@@ -25,7 +25,7 @@ void check_heads(const Params& params) {
 /// A block has room for so many query heads that share a K/V head.
 void check_group(const Params& params) {
   constexpr int kMostShared = 64;
-  const int most = kMostShared * params.cached_heads();
+  const int most = kMostShared * params.of().cached_heads();
   if (params.scheme == Scheme::mla || params.heads <= most) return;
   const std::string with = params.scheme == Scheme::mqa
                                ? std::string("scheme = mqa")
@@ -43,21 +43,20 @@ void check_latent(const Params& params) {
                      std::string("bf16"));
   }
   if (params.broken == Break::repeat_kv) {
-    lab::refuse_with("break", std::string("repeat-kv"), "scheme = mla",
-                     "none, stale-page, unmerged-splits", std::string("none"));
+    lab::refuse_with("break", std::string("repeat-kv"), "scheme = mla", "none, unmerged-splits",
+                     std::string("none"));
   }
 }
 
 void check_break(const Params& params) {
   if (params.broken == Break::unmerged_splits && params.splits == 1) {
-    lab::refuse_with("break", std::string("unmerged-splits"), "splits = 1",
-                     "none, stale-page, repeat-kv", std::string("none"));
-  }
-  if (params.broken == Break::stale_page && params.context == 0) {
-    lab::refuse_with("break", std::string("stale-page"), "context = 0", "none",
+    lab::refuse_with("break", std::string("unmerged-splits"), "splits = 1", "none, repeat-kv",
                      std::string("none"));
   }
 }
+
+/// What took the place of all that is about pages.
+constexpr const char* kPaged = "the lesson paged-kv has it now";
 
 // ---- the knobs, in their groups -----------------------------------------------------------------------
 
@@ -84,9 +83,8 @@ void add_cache(lab::KnobTable<Params>& table) {
       .integer(&Params::splits,
                {"splits", "Splits", "",
                 "Into how many parts the keys of a request are cut, each for a block of its own; "
-                "0: the pages of all requests in one line, cut into equal pieces."},
+                "0: the keys of all requests in one line, cut into equal pieces."},
                0, kMostSplits)
-      .choice(&Params::page_size, {"page_size", "Page size", "tokens", "Tokens of a page."})
       .choice(&Params::kv_dtype,
               {"kv_dtype", "Cache format", "", "How a number of K and V lies in the cache."})
       .retired("kv_dtype", "fp16", "bf16 runs the same steps")
@@ -96,27 +94,17 @@ void add_cache(lab::KnobTable<Params>& table) {
                "of a channel. V has one a token."});
 }
 
-void add_serving(lab::KnobTable<Params>& table) {
-  table
-      .integer(&Params::requests,
-               {"requests", "Requests", "", "How many requests come, one after the other."}, 1,
-               kMostRequests, true)
-      .integer(&Params::prefix,
-               {"prefix", "Shared prefix", "tokens",
-                "First tokens that all requests have in common: stored once."},
-               0, kMostContext, true)
-      .retired_knob("prefix_read", std::string("once"),
-                    "a prefix is read once for several requests, and Prefix under Measured has "
-                    "both ways")
-      .retired_knob("serving_step", std::int64_t{kServingSteps},
-                    "the kernel runs after the engine's eighth step");
-}
-
 void add_rest(lab::KnobTable<Params>& table) {
   table
       .choice(&Params::broken,
               {"break", "Break it", "", "Leaves something out, and runs that for real."})
-      .seed("Chooses numbers, lengths and who has which page.")
+      .retired("break", "stale-page", kPaged)
+      .seed("Chooses numbers and lengths.")
+      .retired_knob("page_size", std::string("16"), kPaged)
+      .retired_knob("requests", std::int64_t{6}, kPaged)
+      .retired_knob("prefix", std::int64_t{0}, kPaged)
+      .retired_knob("prefix_read", std::string("once"), kPaged)
+      .retired_knob("serving_step", std::int64_t{8}, kPaged)
       .retired_knob("request", std::int64_t{0}, "the first request is followed")
       .retired_knob("head", std::int64_t{0}, "head 0 is followed, and all do the same")
       .retired_knob("component", std::int64_t{0}, "component 0 of O is followed");
@@ -124,7 +112,7 @@ void add_rest(lab::KnobTable<Params>& table) {
 
 lab::KnobTable<Params> made_table() {
   lab::KnobTable<Params> table;
-  for (const auto add : {add_heads, add_cache, add_serving, add_rest}) add(table);
+  for (const auto add : {add_heads, add_cache, add_rest}) add(table);
   for (const auto check : {check_heads, check_group, check_latent, check_break}) {
     table.require(check);
   }
@@ -133,23 +121,17 @@ lab::KnobTable<Params> made_table() {
 
 }  // namespace
 
-int Params::cached_heads() const {
-  switch (scheme) {
-    case Scheme::mha:
-      return heads;
-    case Scheme::gqa:
-      return kv_heads;
-    case Scheme::mqa:
-    case Scheme::mla:
-      break;
-  }
-  return 1;
-}
-
-RowShape row_shape(Scheme scheme, int head_dim) {
-  if (scheme != Scheme::mla) return {head_dim, head_dim, 2 * head_dim, 0, 0};
-  const int latent = 4 * head_dim, rope = head_dim / 2;
-  return {latent + rope, latent, latent + rope, latent, rope};
+Case Params::of() const {
+  return {.scheme = scheme,
+          .heads = heads,
+          .kv_heads = kv_heads,
+          .splits = splits,
+          .page_size = kPageSize,
+          .kv_dtype = kv_dtype,
+          .scales = scales,
+          .repeat_kv = broken == Break::repeat_kv,
+          .unmerged = broken == Break::unmerged_splits,
+          .seed = seed};
 }
 
 const lab::KnobTable<Params>& knob_table() {

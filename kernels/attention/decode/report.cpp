@@ -23,33 +23,6 @@ constexpr const char* kTolerance =
 
 // ---- tables of the trace ------------------------------------------------------------------------------
 
-std::string pages_text(const std::vector<int>& pages) {
-  return fmt::format("{}", fmt::join(pages, " "));
-}
-
-std::string event_text(const Happened& one) {
-  const std::string pages = lab::plural(one.pages, "page");
-  switch (one.what) {
-    case Happening::admitted:
-      return fmt::format("R{} admitted with {}", one.request, pages);
-    case Happening::shared:
-      return fmt::format("R{} admitted with {} of its own and a shared prefix", one.request, pages);
-    case Happening::waits:
-      return fmt::format("R{} waits for {}", one.request, pages);
-    case Happening::finished:
-      return fmt::format("R{} finished, {} free again", one.request, pages);
-    case Happening::preempted:
-      break;
-  }
-  return fmt::format("R{} preempted, {} free again", one.request, pages);
-}
-
-std::string events_text(const Served& moment) {
-  std::vector<std::string> texts;
-  for (const Happened& one : moment.events) texts.push_back(event_text(one));
-  return texts.empty() ? "all go on" : fmt::format("{}", fmt::join(texts, "; "));
-}
-
 /// Tiles that blocks have taken by a round, and in it.
 int tiles_by(const Trace& trace, int round) {
   int tiles = 0;
@@ -61,92 +34,43 @@ int tiles_by(const Trace& trace, int round) {
 
 lab::Table step_table(const Trace& trace) {
   lab::Table table{"steps",
-                   "The engine's steps, then one launch of the kernel",
-                   {whole("step"), "act", lab::column("what", "what happens"), whole("running"),
-                    whole("free_pages", "free pages"), whole("tokens", "tokens stored"),
+                   "One launch of the kernel, tile by tile",
+                   {whole("step"), "act", lab::column("what", "what happens"),
                     whole("tiles", "tiles taken"), whole("busy", "blocks at work")}};
   for (int step = 1; step <= trace.length(); ++step) {
     const Act act = trace.act_of(step);
-    if (act == Act::serve) {
-      const Served& moment = trace.serving[static_cast<std::size_t>(step) - 1];
-      table.add({step,
-                 act,
-                 events_text(moment),
-                 moment.running.size(),
-                 moment.free_pages(),
-                 moment.tokens(),
-                 {},
-                 {}});
-      continue;
-    }
-    const int round = step - static_cast<int>(trace.serving.size());
-    const int tiles = tiles_by(trace, round), busy = tiles - tiles_by(trace, round - 1);
+    const int tiles = tiles_by(trace, step), busy = tiles - tiles_by(trace, step - 1);
     const std::string what =
         act == Act::read
             ? fmt::format("{} {} a tile", lab::plural(busy, "block"), busy == 1 ? "takes" : "take")
         : act == Act::merge ? "parts are weighed and added"
                             : "when the blocks were at work";
-    table.add({step,
-               act,
-               what,
-               trace.requests.size(),
-               {},
-               {},
-               tiles,
-               act == Act::read ? lab::Cell(busy) : lab::Cell()});
+    table.add({step, act, what, tiles, act == Act::read ? lab::Cell(busy) : lab::Cell()});
   }
   return table;
-}
-
-lab::Table request_table(const Trace& trace) {
-  lab::Table table{"requests",
-                   "The requests of the launch and their block tables",
-                   {"request", whole("tokens"), whole("pages"), whole("empty", "empty slots"),
-                    whole("unused", "reserved in vain in one piece", "tokens"),
-                    lab::column("table", "block table")}};
-  for (const RequestTrace& one : trace.requests) {
-    const auto pages = static_cast<int>(one.pages.size());
-    table.add({fmt::format("R{}", one.request), one.tokens, pages,
-               pages * trace.shape.page_size - one.tokens, trace.limit - one.tokens,
-               pages_text(one.pages)});
-  }
-  return table;
-}
-
-/// "R3", or "R3, R4, R5".
-std::string requests_text(const Trace& trace, const ItemTrace& item) {
-  std::string text;
-  for (int row = item.row; row < item.row + item.rows; ++row) {
-    fmt::format_to(std::back_inserter(text), "{}R{}", text.empty() ? "" : ", ",
-                   trace.requests[static_cast<std::size_t>(row)].request);
-  }
-  return text;
 }
 
 lab::Table item_table(const Trace& trace) {
   lab::Table table{
       "items",
       "What the blocks worked on",
-      {whole("item"), lab::column("request", "requests"), whole("kv_head", "K/V head"), "heads",
-       whole("split"), whole("splits", "of"), whole("first_page", "first page"), whole("pages"),
-       whole("tokens"), whole("tiles"), whole("block"), whole("begin", "", trace.clock_unit),
-       whole("end", "", trace.clock_unit)}};
+      {whole("item"), "request", whole("kv_head", "K/V head"), "heads", whole("split"),
+       whole("splits", "of"), whole("first", "first token"), whole("tokens"), whole("tiles"),
+       whole("block"), whole("begin", "", trace.clock_unit), whole("end", "", trace.clock_unit)}};
   for (std::size_t i = 0; i < trace.items.size(); ++i) {
     const ItemTrace& item = trace.items[i];
-    table.add({i, requests_text(trace, item), item.kv_head,
+    table.add({i, fmt::format("R{}", item.request), item.kv_head,
                fmt::format("{}–{}", item.first_head, item.first_head + item.heads - 1), item.split,
-               item.splits, item.first_page, item.pages, item.tokens, item.tiles, item.block,
-               item.begin, item.end});
+               item.splits, item.first, item.tokens, item.tiles, item.block, item.begin, item.end});
   }
   return table;
 }
 
 lab::Table chosen_table(const Trace& trace) {
-  const RequestTrace& request = trace.requests[static_cast<std::size_t>(trace.request)];
   lab::Table table{
       "chosen",
-      fmt::format("Online softmax of request R{}, head {}, component {}", request.request,
-                  trace.head, trace.component),
+      fmt::format("Online softmax of request R{}, head {}, component {}", trace.request, trace.head,
+                  trace.component),
       {whole("item"), whole("tile"), whole("tokens"), real("tile_max", "tile max", "", 3),
        real("m", "m", "", 3), real("rescale", "", "", 4), real("tile_sum", "tile sum", "", 3),
        real("l", "ℓ", "", 3), real("o", "O, not divided", "", 4)}};
@@ -166,20 +90,6 @@ lab::Table part_table(const Trace& trace) {
   for (const PartTrace& part : trace.parts) {
     table.add({trace.items[static_cast<std::size_t>(part.item)].split, part.item, part.m, part.l,
                part.o, part.weight});
-  }
-  return table;
-}
-
-lab::Table gather_table(const Trace& trace) {
-  lab::Table table{"gathers",
-                   fmt::format("Where item {} found its keys", trace.traced_item),
-                   {whole("place"), whole("page"), whole("tokens"), whole("bytes", "", "B"),
-                    whole("sectors"), real("used", "of the sectors used", "%", 1), "whose"}};
-  for (std::size_t i = 0; i < trace.gathers.size(); ++i) {
-    const GatherTrace& one = trace.gathers[i];
-    table.add({i, one.page, one.tokens, one.bytes, one.sectors,
-               one.sectors > 0 ? 100.0 * one.bytes / (32.0 * one.sectors) : 0.0,
-               one.owned ? "its own" : "not its own"});
   }
   return table;
 }
@@ -211,7 +121,7 @@ lab::Table format_errors_table(const Run& run) {
                     whole("scale_bytes", "and scales", "B"), real("key", "error of K", "%", 2),
                     real("score", "of the scores", "%", 2), real("output", "of O", "%", 2)}};
   if (run.excerpt.params.scheme == Scheme::mla) return table;
-  const LayerShape layer = layer_shape(run.params);
+  const LayerShape layer = run.params.layer();
   for (const KvType type : all_of<KvType>()) {
     for (const Scales scales : all_of<Scales>()) {
       if (!is_quantized(type) && scales != Scales::token) continue;
@@ -256,44 +166,6 @@ lab::Check check_items(const Run& run) {
                          "Pages that a query head does not see, or sees more than once.");
 }
 
-lab::Check check_pool(const Run& run) {
-  std::int64_t wrong = 0;
-  for (const Served& moment : run.serving.steps) {
-    std::vector<int> named(static_cast<std::size_t>(run.serving.pages));
-    for (const Running& one : moment.running) {
-      for (const int page : one.pages) ++named[static_cast<std::size_t>(page)];
-    }
-    wrong += lab::differing(named, moment.holders);
-  }
-  return lab::none_wrong("pages", wrong,
-                         "Pages that are in more or fewer block tables than the pool says, at some "
-                         "step.");
-}
-
-/// The addresses of the sound kernel's copies are in pages of the request, each token once.
-lab::Check check_gathers(const Run& run) {
-  const Outcome& sound = run.sound;
-  const paged::WorkItem& item = sound.plan.items[static_cast<std::size_t>(sound.traced_item)];
-  const auto& table = run.inputs.tables[static_cast<std::size_t>(item.request)];
-  const int row_bytes = run.inputs.layer.row.key * paged::bits_of(sound.problem.cache) / 8;
-  std::vector<std::uint64_t> want;
-  const int context = run.inputs.contexts[static_cast<std::size_t>(item.request)];
-  const int first = item.first_page * run.inputs.page_size;
-  for (int t = first; t < first + tokens_of(item, run.inputs.page_size, context); ++t) {
-    const int page = table[static_cast<std::size_t>(t / run.inputs.page_size)];
-    const std::size_t at = run.inputs.key_at(page, item.kv_head, t % run.inputs.page_size) /
-                           static_cast<std::size_t>(run.inputs.layer.row.key) *
-                           static_cast<std::size_t>(row_bytes);
-    for (int byte = 0; byte < row_bytes; byte += 16) {
-      want.push_back(at + static_cast<std::size_t>(byte));
-    }
-  }
-  std::sort(want.begin(), want.end());
-  return lab::none_wrong("gathered", lab::differing(sound.key_bytes, want),
-                         "Addresses of the traced item's copies of K that the block table does not "
-                         "give.");
-}
-
 /// A tile starts from the maximum that the tile before left.
 lab::Check check_chain(const Trace& trace) {
   int wrong = 0;
@@ -310,24 +182,11 @@ lab::Check check_chain(const Trace& trace) {
                          "tile before left.");
 }
 
-/// The comparison has to find what was broken.
-std::optional<lab::Check> check_found(const Trace& trace) {
-  if (trace.broken == Break::stale_page && trace.result.stale_page >= 0) {
-    const bool named = std::any_of(trace.gathers.begin(), trace.gathers.end(),
-                                   [](const GatherTrace& one) { return !one.owned; });
-    return lab::none_wrong("stale_page_found", named ? 0 : 1,
-                           "The kernel's own addresses name a page that the allocator has not "
-                           "given to the request.");
-  }
-  return std::nullopt;
-}
-
 // ---- measurements, summary -----------------------------------------------------------------------------
 
 void add_measurements(lab::Report& report, const Run& run) {
   const Trace& trace = run.trace;
-  const Served& last = run.serving.steps.back();
-  const LayerShape layer = layer_shape(run.params);
+  const LayerShape layer = run.params.layer();
   const KvType type = run.params.kv_dtype;
   const double scales = scale_bytes(layer, type, run.params.scales);
   const double stored = token_bytes(layer, type) + scales;
@@ -355,23 +214,6 @@ void add_measurements(lab::Report& report, const Run& run) {
                                          : 100.0;
   report.add(
       lab::traced("busy_blocks", "", busy, "%", "tiles / (blocks · tiles of the longest block)"));
-  const int held = run.serving.pages - last.free_pages();
-  report.add(lab::traced("held_pages", "", held, "pages",
-                         fmt::format("of {} after the engine's last step", run.serving.pages)));
-  report.add(lab::traced("page_waste", "",
-                         static_cast<double>(held) * run.serving.page_size - last.tokens(),
-                         "tokens", "slots of held pages without a token"));
-  const auto running = static_cast<int>(last.running.size());
-  int tokens = 0;
-  for (const Running& one : last.running) tokens += one.tokens;
-  report.add(lab::derived(
-      "reserved_waste", "", static_cast<double>(running) * run.serving.limit - tokens, "tokens",
-      fmt::format("{} · {} reserved − {} tokens, with a cache in one piece for each", running,
-                  run.serving.limit, tokens)));
-  report.add(
-      lab::derived("contiguous_requests", "", run.serving.contiguous_requests(), "requests",
-                   fmt::format("⌊{} pages · {} / {} tokens⌋: that run together in one piece each",
-                               run.serving.pages, run.serving.page_size, run.serving.limit)));
 }
 
 std::string summary_of(const Run& run) {
@@ -387,7 +229,7 @@ std::string summary_of(const Run& run) {
     }
     return text + ".";
   }
-  const LayerShape layer = layer_shape(run.params);
+  const LayerShape layer = run.params.layer();
   const double point = intensity(layer, run.params.kv_dtype, run.params.scales);
   std::string text = fmt::format(
       "{} stores {} a token and layer and does {:.3g} FLOP for each byte read, {} the ridge at "
@@ -396,10 +238,9 @@ std::string summary_of(const Run& run) {
       bytes_text(token_bytes(layer, run.params.kv_dtype) +
                  scale_bytes(layer, run.params.kv_dtype, run.params.scales)),
       point, point < kRidge ? "left of" : "right of", kRidge);
-  const auto requests = static_cast<std::int64_t>(trace.requests.size());
-  text += fmt::format("; {} in pages of {} {} read by {}", lab::plural(requests, "request"),
-                      lab::plural(trace.shape.page_size, "token"), requests == 1 ? "is" : "are",
-                      lab::plural(trace.blocks, "block"));
+  const auto requests = static_cast<std::int64_t>(trace.tokens.size());
+  text += fmt::format("; {} {} read by {}", lab::plural(requests, "request"),
+                      requests == 1 ? "is" : "are", lab::plural(trace.blocks, "block"));
   if (!trace.shape.cut.empty()) text += "; " + trace.shape.cut;
   return text + ".";
 }
@@ -414,8 +255,7 @@ std::string bytes_text(double bytes) {
 }
 
 std::vector<lab::Table> tables_of(const Trace& trace) {
-  return {step_table(trace),   request_table(trace), item_table(trace),
-          chosen_table(trace), part_table(trace),    gather_table(trace)};
+  return {step_table(trace), item_table(trace), chosen_table(trace), part_table(trace)};
 }
 
 lab::Report report_of(const Run& run) {
@@ -431,10 +271,7 @@ lab::Report report_of(const Run& run) {
                  .check("log_sum_exp", kTolerance));
   report.add(check_ledger(run));
   report.add(check_items(run));
-  report.add(check_pool(run));
-  report.add(check_gathers(run));
   report.add(check_chain(run.trace));
-  if (auto found = check_found(run.trace)) report.add(std::move(*found));
   report.trace = to_json(run.trace);
   return report;
 }

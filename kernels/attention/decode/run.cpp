@@ -1,4 +1,4 @@
-// Runs the engine, then the explained kernels on the pages that it gave out, and puts together what they wrote.
+// Runs the explained kernels and puts together what they wrote.
 
 #include "kernels/attention/decode/run.hpp"
 
@@ -8,9 +8,9 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <set>
+#include <random>
 
-#include "kernels/base/lab/plural.hpp"
+#include "kernels/base/lab/random.hpp"
 #include "kernels/base/simt/simt.hpp"
 
 namespace tilestep::decode {
@@ -24,33 +24,27 @@ Inputs as_cached(const Inputs& inputs, const Cache& cache) {
   return kept;
 }
 
-// ---- a stale page -----------------------------------------------------------------------------------
-
-/// A table whose entry names a page that the request has not.
-struct Stale {
-  int request = -1;  ///< a place among those that run; −1: none has a page
-  int entry = 0, page = 0;
-};
-Stale stale_of(const Inputs& inputs, const Served& moment, const Chosen& chosen) {
-  Stale stale;
-  stale.request = chosen.request;
-  if (inputs.tables[static_cast<std::size_t>(stale.request)].empty()) return {};
-  const std::vector<int>& table = inputs.tables[static_cast<std::size_t>(stale.request)];
-  stale.entry = static_cast<int>(table.size()) / 2;
-  const auto mine = [&](int page) {
-    return std::find(table.begin(), table.end(), page) != table.end();
-  };
-  // A page that somebody else has now, or else one that nobody has any more.
-  stale.page = -1;
-  for (int page = 0; page < inputs.pages; ++page) {
-    if (mine(page)) continue;
-    if (stale.page < 0) stale.page = page;
-    if (moment.holders[static_cast<std::size_t>(page)] > 0) {
-      stale.page = page;
-      break;
-    }
+/// Tokens of each request: between half and one and a half times as many as on average.
+std::vector<int> contexts_of(const Params& params) {
+  std::mt19937 generator = lab::generator_of(params.seed + 3);
+  std::vector<int> contexts;
+  for (int r = 0; r < params.batch; ++r) {
+    const auto spread = static_cast<unsigned>(params.context) + 1;
+    contexts.push_back(std::max(1, params.context / 2 + static_cast<int>(generator() % spread)));
   }
-  return stale.page < 0 ? Stale{} : stale;
+  return contexts;
+}
+
+/// The cache of one request lies behind that of another.
+Inputs inputs_of(const Params& params) {
+  const std::vector<int> contexts = contexts_of(params);
+  int pages = 0;
+  std::vector<std::vector<int>> tables;
+  for (const int tokens : contexts) {
+    tables.emplace_back(static_cast<std::size_t>((tokens + kPageSize - 1) / kPageSize));
+    for (int& page : tables.back()) page = pages++;
+  }
+  return make_inputs(params.of(), pages, contexts, std::move(tables));
 }
 
 // ---- the trace --------------------------------------------------------------------------------------
@@ -62,23 +56,13 @@ Shape shape_of(const Run& run) {
   shape.scheme = part.scheme;
   shape.heads = layer.heads;
   shape.cached_heads = layer.cached_heads;
-  shape.head_dim = part.head_dim;
   shape.key = layer.row.key;
   shape.value = layer.row.value;
-  shape.page_size = run.inputs.page_size;
   shape.kv_dtype = part.kv_dtype;
   shape.scales = part.scales;
-  shape.prefix = part.prefix;
   shape.tile = paged::kExplainedTile;
   shape.cut = run.excerpt.cut;
   return shape;
-}
-
-/// Parts of the chosen request where the item is one of them, else of the item's first.
-int splits_of(const paged::WorkPlan& plan, const paged::WorkItem& item, int chosen) {
-  const int which = chosen - item.request;
-  if (which <= 0 || which >= item.requests) return item.splits;
-  return plan.parts[static_cast<std::size_t>(item.first_slot + which * item.slot_stride)];
 }
 
 /// Throws Error for what an edited kernel left unrecorded: a picture would show it as zeros.
@@ -96,7 +80,7 @@ bool is_recorded(const paged::StepRecord& step) {
   return step.tokens > 0 && std::bit_cast<std::uint32_t>(step.o) != 0xFFFFFFFFu;
 }
 
-std::vector<ItemTrace> items_of(const Outcome& shown, const Inputs& inputs, int chosen) {
+std::vector<ItemTrace> items_of(const Outcome& shown, const Inputs& inputs) {
   require_recorded(shown);
   std::vector<ItemTrace> items;
   long long first = std::numeric_limits<long long>::max();
@@ -105,17 +89,15 @@ std::vector<ItemTrace> items_of(const Outcome& shown, const Inputs& inputs, int 
     const paged::WorkItem& from = shown.plan.items[i];
     const paged::Visit& visit = shown.visits[i];
     ItemTrace item;
-    item.row = from.request;
-    item.rows = from.requests;
+    item.request = from.request;
     item.kv_head = from.kv_head;
     item.first_head = from.first_head;
     item.heads = from.heads;
-    item.first_page = from.first_page;
-    item.pages = from.pages;
+    item.first = from.first_page * inputs.page_size;
     item.tokens =
         tokens_of(from, inputs.page_size, inputs.contexts[static_cast<std::size_t>(from.request)]);
     item.split = from.split;
-    item.splits = splits_of(shown.plan, from, chosen);
+    item.splits = from.splits;
     item.block = visit.block;
     item.order = visit.order;
     item.tiles = visit.tiles;
@@ -172,42 +154,6 @@ void add_chosen_row(Trace& trace, const Outcome& shown, const Chosen& chosen) {
   }
 }
 
-/// What the traced item's copies of K came from, page by page; `owned` as the allocator's table has it.
-std::vector<GatherTrace> gathers_of(const Outcome& shown, const Inputs& inputs) {
-  constexpr std::uint64_t kCopy = 16, kSector = 32;
-  const paged::WorkItem& item = shown.plan.items[static_cast<std::size_t>(shown.traced_item)];
-  const auto row =
-      static_cast<std::uint64_t>(inputs.layer.row.key * paged::bits_of(shown.problem.cache) / 8);
-  const std::uint64_t page_bytes = row * static_cast<std::uint64_t>(inputs.page_size) *
-                                   static_cast<std::uint64_t>(inputs.layer.cached_heads);
-  const auto& table = inputs.tables[static_cast<std::size_t>(item.request)];
-  std::vector<GatherTrace> gathers;
-  std::set<std::uint64_t> sectors;
-  for (const std::uint64_t at : shown.key_bytes) {
-    const auto page = static_cast<int>(at / page_bytes);
-    if (gathers.empty() || gathers.back().page != page) {
-      gathers.push_back(
-          {page, 0, 0, 0, std::find(table.begin(), table.end(), page) != table.end()});
-      sectors.clear();
-    }
-    GatherTrace& here = gathers.back();
-    here.bytes += static_cast<int>(kCopy);
-    sectors.insert(at / kSector);
-    here.sectors = static_cast<int>(sectors.size());
-    here.tokens = here.bytes / static_cast<int>(row);
-  }
-  return gathers;
-}
-
-/// In the order of the request's tokens; pages that it has not come where the stale entry is.
-void sort_by_table(std::vector<GatherTrace>& gathers, const std::vector<int>& table) {
-  const auto place = [&](const GatherTrace& one) {
-    return std::find(table.begin(), table.end(), one.page) - table.begin();
-  };
-  std::stable_sort(gathers.begin(), gathers.end(),
-                   [&](const GatherTrace& a, const GatherTrace& b) { return place(a) < place(b); });
-}
-
 std::vector<LedgerRow> ledger_rows(const Outcome& shown) {
   constexpr const char* kNames[] = {"Q", "K", "V", "scales", "block table", "O", "lse", "parts"};
   static_assert(std::size(kNames) == paged::kTensors);
@@ -221,30 +167,18 @@ std::vector<LedgerRow> ledger_rows(const Outcome& shown) {
   return rows;
 }
 
-Trace trace_of(const Run& run, const Outcome& shown, const Inputs& inputs, bool emulated) {
+Trace trace_of(const Run& run, const Outcome& shown, bool emulated) {
   Trace trace;
   trace.shape = shape_of(run);
   trace.broken = run.excerpt.params.broken;
-  trace.pool = run.serving.pages;
-  trace.limit = run.serving.limit;
-  trace.stride = run.serving.stride;
-  trace.coming = run.excerpt.params.requests;
-  trace.most_running = run.excerpt.params.batch;
-  trace.serving = run.serving.steps;
-  const std::vector<Running>& running = run.serving.steps.back().running;
-  for (std::size_t r = 0; r < running.size(); ++r) {
-    trace.requests.push_back({running[r].request, running[r].tokens, inputs.tables[r]});
-  }
-  trace.items = items_of(shown, inputs, run.chosen.request);
+  trace.tokens = run.inputs.contexts;
+  trace.items = items_of(shown, run.inputs);
   trace.blocks = static_cast<int>(shown.plan.first_item.size()) - 1;
   trace.clock_unit = emulated ? "items" : "ns";
   trace.request = run.chosen.request;
   trace.head = run.chosen.head;
   trace.component = run.chosen.component;
   add_chosen_row(trace, shown, run.chosen);
-  trace.traced_item = shown.traced_item;
-  trace.gathers = gathers_of(shown, run.inputs);
-  sort_by_table(trace.gathers, inputs.tables[static_cast<std::size_t>(run.chosen.request)]);
   trace.merged = shown.plan.slots > 0;
   const auto row =
       static_cast<std::size_t>(run.chosen.request * trace.shape.heads + run.chosen.head);
@@ -264,7 +198,7 @@ std::int64_t asked_by(const Outcome& outcome) {
   return sum;
 }
 
-BrokenResult result_of(const Run& run, const Outcome& shown, const Stale& stale) {
+BrokenResult result_of(const Run& run, const Outcome& shown) {
   BrokenResult result;
   result.elements = static_cast<int>(run.exact.o.size());
   for (std::size_t i = 0; i < run.exact.o.size(); ++i) {
@@ -273,17 +207,9 @@ BrokenResult result_of(const Run& run, const Outcome& shown, const Stale& stale)
     result.wrong += near ? 0 : 1;
   }
   result.more_bytes = asked_by(shown) - asked_by(run.sound);
-  result.stale_request = stale.request;
-  result.stale_page = stale.request < 0 ? -1 : stale.page;
   switch (run.excerpt.params.broken) {
     case Break::none:
       return {};
-    case Break::stale_page:
-      result.outcome =
-          stale.request < 0
-              ? "there is no page that could be stale"
-              : fmt::format("page {} is read for a request that gave it back", stale.page);
-      break;
     case Break::repeat_kv:
       result.outcome = "the same answer, and each K/V head is read once for each query head";
       break;
@@ -302,15 +228,13 @@ Run run_of(const Params& params, simt::Device& device, lab::Progress& progress) 
   run.params = params;
   run.excerpt = excerpt_of(params);
   const Params& part = run.excerpt.params;
-  progress.report(0.05, "serving requests");
-  run.serving = serve(part);
-  run.inputs = make_inputs(part, run.serving);
+  run.inputs = inputs_of(part);
   run.cache = cache_of(run.inputs, part.kv_dtype, part.scales);
   progress.check();
   progress.report(0.2, "running the explained kernel");
   Params sound = part;
   sound.broken = Break::none;
-  run.sound = run_explained(device, sound, run.inputs, run.cache, run.chosen);
+  run.sound = run_explained(device, sound.of(), run.inputs, run.cache, run.chosen);
   progress.check();
   progress.report(0.6, "comparing with the reference");
   run.exact = reference_attention(as_cached(run.inputs, run.cache),
@@ -318,23 +242,13 @@ Run run_of(const Params& params, simt::Device& device, lab::Progress& progress) 
   progress.check();
   const bool emulated = !device.can_time();
   if (part.broken == Break::none) {
-    run.trace = trace_of(run, run.sound, run.inputs, emulated);
+    run.trace = trace_of(run, run.sound, emulated);
     return run;
   }
   progress.report(0.8, "running the broken kernel");
-  Inputs inputs = run.inputs;
-  Stale stale;
-  if (part.broken == Break::stale_page) {
-    stale = stale_of(run.inputs, run.serving.steps.back(), run.chosen);
-    if (stale.request >= 0) {
-      inputs
-          .tables[static_cast<std::size_t>(stale.request)][static_cast<std::size_t>(stale.entry)] =
-          stale.page;
-    }
-  }
-  const Outcome shown = run_explained(device, part, inputs, run.cache, run.chosen, stale.entry);
-  run.trace = trace_of(run, shown, inputs, emulated);
-  run.trace.result = result_of(run, shown, stale);
+  const Outcome shown = run_explained(device, part.of(), run.inputs, run.cache, run.chosen);
+  run.trace = trace_of(run, shown, emulated);
+  run.trace.result = result_of(run, shown);
   return run;
 }
 

@@ -1,8 +1,9 @@
 #pragma once
 
-#include "kernels/attention/decode/explained/run_explained.hpp"
+#include "kernels/attention/decode/excerpt.hpp"
+#include "kernels/attention/decode/explained.hpp"
 #include "kernels/attention/decode/lesson.hpp"
-#include "kernels/attention/decode/reference.hpp"
+#include "kernels/attention/kv_cache/reference.hpp"
 
 /// The parts that the lesson's answers are put together from.
 namespace tilestep::decode {
@@ -11,16 +12,15 @@ namespace tilestep::decode {
 struct Run {
   Params params;    ///< as asked for
   Excerpt excerpt;  ///< what of it ran
-  Serving serving;
-  Inputs inputs;  ///< with K and V as the model made them
-  Cache cache;    ///< and as they lie in the cache
+  Inputs inputs;    ///< with K and V as the model made them
+  Cache cache;      ///< and as they lie in the cache
   Chosen chosen;
   Outcome sound;    ///< of the kernel with nothing left out
   Reference exact;  ///< and what it should be
   Trace trace;      ///< of what was asked for: of the broken run, where one is
 };
 
-/// Runs the engine and the explained kernels: run.cpp.
+/// Runs the explained kernels: run.cpp.
 Run run_of(const Params& params, simt::Device& device, lab::Progress& progress);
 
 /// The report of a run: summary, tables, measurements, checks, trace.

@@ -10,7 +10,7 @@ namespace tilestep::decode {
 namespace {
 
 constexpr std::int64_t kMostClock = std::int64_t{1} << 50;
-constexpr int kMostPool = 1 << 16;
+constexpr int kMostParts = 1 << 16;
 constexpr int kMostTokens = 1 << 20;
 constexpr int kMostColumns = 1024;
 
@@ -19,13 +19,10 @@ lab::Fields<Shape> shape_fields() {
       .name("scheme", &Shape::scheme)
       .whole("heads", &Shape::heads, 1, kMostHeads)
       .whole("cached_heads", &Shape::cached_heads, 1, &Shape::heads)
-      .whole("head_dim", &Shape::head_dim, 1, kMostColumns)
       .whole("key", &Shape::key, 1, kMostColumns)
       .whole("value", &Shape::value, 1, kMostColumns)
-      .whole("page_size", &Shape::page_size, 1, 256)
       .name("kv_dtype", &Shape::kv_dtype)
       .name("scales", &Shape::scales)
-      .whole("prefix", &Shape::prefix, 0, kMostContext)
       .whole("tile", &Shape::tile, 1, 256)
       .text("cut", &Shape::cut)
       .check([](const Shape& shape) -> std::string {
@@ -33,44 +30,9 @@ lab::Fields<Shape> shape_fields() {
       });
 }
 
-lab::Fields<Happened> happened_fields() {
-  return lab::Fields<Happened>()
-      .name("what", &Happened::what)
-      .whole("request", &Happened::request, 0, kMostRequests)
-      .whole("pages", &Happened::pages, 0, kMostPool);
-}
-
-lab::Fields<Running> running_fields(int pool) {
-  return lab::Fields<Running>()
-      .whole("request", &Running::request, 0, kMostRequests)
-      .whole("tokens", &Running::tokens, 0, kMostTokens)
-      .wholes("pages", &Running::pages, lab::kAnyCount, 0, pool - 1);
-}
-
-lab::Fields<Served> moment_fields(const Trace& trace) {
-  return lab::Fields<Served>()
-      .list("events", &Served::events, happened_fields())
-      .list("running", &Served::running, running_fields(trace.pool))
-      .wholes("owner", &Served::owner, trace.pool, -1, kMostRequests)
-      .wholes("holders", &Served::holders, trace.pool, 0, kMostBatch)
-      .wholes("filled", &Served::filled, trace.pool, 0, trace.shape.page_size)
-      .whole("waiting", &Served::waiting, 0, kMostRequests)
-      .whole("finished", &Served::finished, 0, kMostRequests);
-}
-
-lab::Fields<RequestTrace> request_fields(const Trace& trace) {
-  return lab::Fields<RequestTrace>()
-      .whole("request", &RequestTrace::request, 0, kMostRequests)
-      .whole("tokens", &RequestTrace::tokens, 0, kMostTokens)
-      .wholes("pages", &RequestTrace::pages, lab::kAnyCount, 0, trace.pool - 1);
-}
-
 lab::Fields<ItemTrace> item_fields(const Trace& trace) {
-  const auto rows = static_cast<std::int64_t>(trace.requests.size());
   return lab::Fields<ItemTrace>()
-      .whole("row", &ItemTrace::row, 0, rows - 1)
-      .from(lab::kAhead)
-      .whole("rows", &ItemTrace::rows, 1, [rows](const ItemTrace& item) { return rows - item.row; })
+      .whole("request", &ItemTrace::request, 0, static_cast<std::int64_t>(trace.tokens.size()) - 1)
       .from(lab::kAhead)
       .whole("kv_head", &ItemTrace::kv_head, 0, trace.shape.cached_heads - 1)
       .from(lab::kAhead)
@@ -78,19 +40,17 @@ lab::Fields<ItemTrace> item_fields(const Trace& trace) {
       .from(lab::kAhead)
       .whole("heads", &ItemTrace::heads, 1, trace.shape.heads)
       .from(lab::kAhead)
-      .whole("first_page", &ItemTrace::first_page, 0, kMostPool)
-      .from(lab::kAhead)
-      .whole("pages", &ItemTrace::pages, 0, kMostPool)
+      .whole("first", &ItemTrace::first, 0, kMostTokens)
       .from(lab::kAhead)
       .whole("tokens", &ItemTrace::tokens, 0, kMostTokens)
       .from(lab::kAhead)
-      .whole("split", &ItemTrace::split, 0, kMostPool)
+      .whole("split", &ItemTrace::split, 0, kMostParts)
       .from(lab::kAhead)
-      .whole("splits", &ItemTrace::splits, 1, kMostPool)
+      .whole("splits", &ItemTrace::splits, 1, kMostParts)
       .from(lab::kAhead)
       .whole("block", &ItemTrace::block, 0, trace.blocks - 1)
       .from(lab::kAhead)
-      .whole("order", &ItemTrace::order, 0, kMostPool)
+      .whole("order", &ItemTrace::order, 0, kMostParts)
       .from(lab::kAhead)
       .whole("tiles", &ItemTrace::tiles, 0, kMostTokens)
       .from(lab::kAhead)
@@ -128,15 +88,6 @@ lab::Fields<PartTrace> part_fields(const Trace& trace) {
       .from({trace.answered(), 0});
 }
 
-lab::Fields<GatherTrace> gather_fields(const Trace& trace) {
-  return lab::Fields<GatherTrace>()
-      .whole("page", &GatherTrace::page, 0, trace.pool - 1)
-      .whole("tokens", &GatherTrace::tokens, 0, kMostTokens)
-      .whole("bytes", &GatherTrace::bytes, 0, lab::kMostCount)
-      .whole("sectors", &GatherTrace::sectors, 0, lab::kMostCount)
-      .flag("owned", &GatherTrace::owned);
-}
-
 lab::Fields<LedgerRow> ledger_fields() {
   return lab::Fields<LedgerRow>()
       .text("tensor", &LedgerRow::tensor)
@@ -151,32 +102,17 @@ lab::Fields<BrokenResult> result_fields() {
       .text("outcome", &BrokenResult::outcome)
       .whole("wrong", &BrokenResult::wrong, 0, lab::kMostCount)
       .whole("elements", &BrokenResult::elements, 0, lab::kMostCount)
-      .whole("more_bytes", &BrokenResult::more_bytes)
-      .whole("stale_request", &BrokenResult::stale_request, -1, kMostBatch)
-      .whole("stale_page", &BrokenResult::stale_page, -1, kMostPool);
+      .whole("more_bytes", &BrokenResult::more_bytes);
 }
 
 lab::When at_end(const Trace& trace) {
   return {trace.answered(), 0};
 }
-/// The launch's requests are those that run after the engine's last step.
-lab::When when_launched(const Trace& trace, std::size_t) {
-  return {static_cast<int>(trace.serving.size()), 0};
-}
-
 lab::Fields<Trace> trace_fields() {
   return lab::Fields<Trace>()
       .object("shape", &Trace::shape, shape_fields())
       .name("broken", &Trace::broken)
-      .whole("pool", &Trace::pool, 1, kMostPool)
-      .whole("limit", &Trace::limit, 1, kMostTokens)
-      .whole("stride", &Trace::stride, 1, kMostTokens)
-      .whole("coming", &Trace::coming, 1, kMostRequests)
-      .whole("most_running", &Trace::most_running, 1, kMostBatch)
-      .list("serving", &Trace::serving, moment_fields)
-      .known_each(lab::kOneAStep)
-      .list("requests", &Trace::requests, request_fields)
-      .known_each(when_launched)
+      .wholes("tokens", &Trace::tokens, lab::kAnyCount, 0, kMostTokens)
       .whole("blocks", &Trace::blocks, 1, lab::kMostCount)
       .list("items", &Trace::items, item_fields)
       .known_each([](const Trace& trace, std::size_t) {
@@ -184,7 +120,7 @@ lab::Fields<Trace> trace_fields() {
       })
       .text("clock_unit", &Trace::clock_unit)
       .whole("request", &Trace::request, 0,
-             [](const Trace& t) { return static_cast<std::int64_t>(t.requests.size()) - 1; })
+             [](const Trace& t) { return static_cast<std::int64_t>(t.tokens.size()) - 1; })
       .whole("head", &Trace::head, 0, [](const Trace& t) { return t.shape.heads - 1; })
       .whole("component", &Trace::component, 0, [](const Trace& t) { return t.shape.value - 1; })
       .list("steps", &Trace::steps, step_fields)
@@ -199,12 +135,6 @@ lab::Fields<Trace> trace_fields() {
         const PartTrace& part = trace.parts[place];
         return lab::When{trace.end_of(trace.items[static_cast<std::size_t>(part.item)]), 0};
       })
-      .whole("traced_item", &Trace::traced_item, 0,
-             [](const Trace& t) { return static_cast<std::int64_t>(t.items.size()) - 1; })
-      .list("gathers", &Trace::gathers, gather_fields)
-      .known_each([](const Trace& trace, std::size_t) {
-        return lab::When{trace.end_of(trace.items[static_cast<std::size_t>(trace.traced_item)]), 0};
-      })
       .real("o", &Trace::o)
       .known(at_end)
       .real("lse", &Trace::lse)
@@ -217,7 +147,7 @@ lab::Fields<Trace> trace_fields() {
       .known_each([](const Trace& trace, std::size_t) { return at_end(trace); })
       .object("result", &Trace::result, result_fields())
       .known(at_end, [](const Trace&, const lab::Change&) {
-        return result_fields().to_json(BrokenResult{"something else", 1, 2, 3, -1, -1});
+        return result_fields().to_json(BrokenResult{"something else", 1, 2, 3});
       });
 }
 
@@ -230,13 +160,11 @@ int Trace::rounds() const {
 }
 
 int Trace::answered() const {
-  return static_cast<int>(serving.size()) + rounds() + (merged ? 1 : 0);
+  return rounds() + (merged ? 1 : 0);
 }
 
 Act Trace::act_of(int step) const {
-  const auto engine = static_cast<int>(serving.size());
-  if (step <= engine) return Act::serve;
-  if (step <= engine + rounds()) return Act::read;
+  if (step <= rounds()) return Act::read;
   return step <= answered() ? Act::merge : Act::time;
 }
 
@@ -262,7 +190,7 @@ double Trace::mean_at_work() const {
 }
 
 int Trace::step_of(const ItemTrace& item, int tile) const {
-  return static_cast<int>(serving.size()) + item.first_round + tile + 1;
+  return item.first_round + tile + 1;
 }
 
 std::int64_t Trace::asked() const {

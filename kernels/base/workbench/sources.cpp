@@ -46,12 +46,34 @@ void reach(const std::string& path, std::set<std::string>& reached) {
   for (const std::string& next : includes_of(lab::asset(path))) reach(next, reached);
 }
 
-/// The files of the lesson's folder with this ending.
+/// "kernels/attention/decode/" of a file there or deeper.
+std::string folder_of_file(std::string_view path) {
+  std::size_t end = 0;
+  for (int slashes = 0; slashes < 3; ++slashes)
+    end = std::min(path.find('/', end), path.size()) + 1;
+  return std::string(path.substr(0, end));
+}
+
+/// The lesson's folder, and those that it shares with others: its files include theirs, and they have no kernel set.
+std::set<std::string> folders_of(std::string_view lesson) {
+  std::set<std::string> reached;
+  reach(folder_of(lesson) + "/launch.cu", reached);
+  std::set<std::string> folders;
+  for (const std::string& path : reached) {
+    const std::string folder = folder_of_file(path);
+    if (folder.starts_with("kernels/base/") || !path.starts_with(folder)) continue;
+    if (!built_in(folder + "launch.cu")) folders.insert(folder);
+  }
+  folders.insert(folder_of(lesson) + "/");
+  return folders;
+}
+
+/// The files of the lesson's folders with this ending.
 std::vector<std::string> files_of(std::string_view lesson, std::string_view ending) {
-  const std::string folder = folder_of(lesson) + "/";
+  const std::set<std::string> folders = folders_of(lesson);
   std::vector<std::string> all;
   for (const lab::Asset& asset : lab::assets()) {
-    if (asset.path.starts_with(folder) && asset.path.ends_with(ending))
+    if (asset.path.ends_with(ending) && folders.contains(folder_of_file(asset.path)))
       all.emplace_back(asset.path);
   }
   std::sort(all.begin(), all.end());

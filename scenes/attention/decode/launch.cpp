@@ -1,4 +1,4 @@
-// One launch of the kernel: the block tables that it reads through, and its blocks over their tiles.
+// One launch of the kernel: the cache that it reads, and its blocks over their tiles.
 #include "scenes/attention/decode/launch.hpp"
 
 #include <fmt/format.h>
@@ -11,23 +11,18 @@
 namespace tilestep::scenes {
 
 using namespace picture;
-using decode::ItemTrace, decode::Running, decode::Served, decode::StepTrace;
+using decode::ItemTrace, decode::StepTrace;
 using words::counted;
 
 namespace {
 
-int pages_for(int tokens, int page_size) {
-  return (tokens + page_size - 1) / page_size;
+int tiles_for(int tokens, int tile) {
+  return (tokens + tile - 1) / tile;
 }
 
 }  // namespace
 
 // ---- where the cursor is ------------------------------------------------------------------------------
-
-const Served* LaunchPicture::moment(Cursor cursor) const {
-  const int step = std::min(cursor.tile, engine_steps());
-  return step <= 0 ? nullptr : &trace_.serving[static_cast<std::size_t>(step) - 1];
-}
 
 bool LaunchPicture::contradicted() const {
   return fails(report_, "result") &&
@@ -35,7 +30,7 @@ bool LaunchPicture::contradicted() const {
 }
 
 int LaunchPicture::round(Cursor cursor) const {
-  return std::clamp(cursor.tile - engine_steps(), 0, trace_.rounds());
+  return std::clamp(cursor.tile, 0, trace_.rounds());
 }
 
 int LaunchPicture::tiles_of(const ItemTrace& item, Cursor cursor) const {
@@ -49,13 +44,8 @@ bool LaunchPicture::at_work(const ItemTrace& item, Cursor cursor) const {
 }
 
 bool LaunchPicture::has_chosen(const ItemTrace& item) const {
-  return is_of(item, trace_.request) && trace_.head >= item.first_head &&
+  return item.request == trace_.request && trace_.head >= item.first_head &&
          trace_.head < item.first_head + item.heads;
-}
-
-std::string LaunchPicture::requests_of(const ItemTrace& item) const {
-  const std::string first = fmt::format("R{}", request_number(item.row));
-  return item.rows == 1 ? first : fmt::format("{} +{}", first, item.rows - 1);
 }
 
 const StepTrace* LaunchPicture::step_now(Cursor cursor) const {
@@ -77,15 +67,22 @@ std::vector<std::string> LaunchPicture::block_names() const {
   return names;
 }
 
+std::vector<std::string> LaunchPicture::request_names(int count) {
+  std::vector<std::string> names;
+  for (int r = 0; r < count; ++r) names.push_back(fmt::format("R{}", r));
+  return names;
+}
+
 std::vector<Axis> LaunchPicture::launch_axes() const {
   return {{.name = "place",
            .kind = Axis::band,
-           .count = pages_for(trace_.limit, trace_.shape.page_size),
+           .count = tiles_for(*std::ranges::max_element(trace_.tokens), trace_.shape.tile),
            .align = 0,
            .least_slot = 3},
           {.name = "row",
            .kind = Axis::band,
-           .count = trace_.most_running,
+           .count = static_cast<int>(trace_.tokens.size()),
+           .names = request_names(static_cast<int>(trace_.tokens.size())),
            .align = 0,
            .least_slot = 4},
           {.name = "block",
@@ -100,58 +97,50 @@ std::vector<Axis> LaunchPicture::launch_axes() const {
            .ticks = true}};
 }
 
-State LaunchPicture::page_state(int row, int place, Cursor cursor) const {
+State LaunchPicture::tile_state(int request, int place, Cursor cursor) const {
   if (!reading(cursor)) return State::plain;
-  const int size = trace_.shape.page_size, tile = trace_.shape.tile;
-  bool done = false;
+  // Of all K/V heads: the cell is done when the last block is through with it.
+  State state = State::to_come;
+  const int tile = trace_.shape.tile;
   for (const ItemTrace& item : trace_.items) {
-    if (!is_of(item, row) || place < item.first_page || place >= item.first_page + item.pages)
-      continue;
-    // Tokens of the item that lie in the page, against those of the tiles that are through.
-    const int first = (place - item.first_page) * size;
-    const int through = tiles_of(item, cursor) * tile;
-    const bool now = at_work(item, cursor) && first < through && first + size > through - tile;
-    if (now) return State::current;
-    done = done || through >= std::min(first + size, item.tokens);
+    const int at = place * tile - item.first;
+    if (item.request != request || at < 0 || at >= item.tokens) continue;
+    const int through = tiles_of(item, cursor);
+    if (at_work(item, cursor) && at / tile == through - 1) return State::current;
+    if (at / tile < through) state = State::done;
   }
-  return done ? State::done : State::to_come;
+  return state;
 }
 
-Box LaunchPicture::tables(Cursor cursor) const {
-  const Served* now = moment(cursor);
-  const int longest = pages_for(trace_.limit, trace_.shape.page_size);
-  const auto rows = now == nullptr ? 0 : static_cast<int>(now->running.size());
-  Cells cells{items("entry", 0)};
+Box LaunchPicture::cache(Cursor cursor) const {
+  const int tile = trace_.shape.tile;
+  const int longest = tiles_for(*std::ranges::max_element(trace_.tokens), tile);
+  const auto rows = static_cast<int>(trace_.tokens.size());
+  Cells cells{items("entry", longest * rows)};
   cells.x = "place";
   cells.y = "row";
   cells.columns = longest;
-  cells.items.count = longest * trace_.most_running;
   cells.items.per_row = longest;
   std::vector<int> requests;
-  for (int r = 0; r < trace_.most_running; ++r) {
-    const Running* one = r < rows ? &now->running[static_cast<std::size_t>(r)] : nullptr;
-    // The kernel's own tables, which a broken run changes.
-    const std::vector<int>* pages = one == nullptr ? nullptr : &one->pages;
-    if (reading(cursor))
-      pages = r < rows ? &trace_.requests[static_cast<std::size_t>(r)].pages : nullptr;
+  for (int request = 0; request < rows; ++request) {
+    const int tokens = trace_.tokens[static_cast<std::size_t>(request)];
     for (int place = 0; place < longest; ++place) {
-      const bool there = pages != nullptr && place < static_cast<int>(pages->size());
-      const int page = there ? (*pages)[static_cast<std::size_t>(place)] : -1;
-      requests.push_back(one == nullptr ? -1 : one->request);
-      cells.items.names.push_back(there ? std::to_string(page) : "");
-      cells.items.tone.each.push_back(there ? request_tone(one->request) : std::uint8_t{0});
+      const int first = place * tile;
+      const bool there = first < tokens;
+      // Of a tile that is not full how many tokens it has.
+      cells.items.names.push_back(!there                  ? ""
+                                  : first + tile > tokens ? fmt::format("·{}", tokens - first)
+                                                          : std::to_string(first));
+      cells.items.tone.each.push_back(there ? request_tone(request) : std::uint8_t{0});
       cells.items.glyph.each.push_back(there ? kSolid : kHollow);
-      const bool stale = there && reading(cursor) && r == trace_.request &&
-                         page_state(r, place, cursor) != State::to_come &&
-                         std::find(one->pages.begin(), one->pages.end(), page) == one->pages.end();
-      cells.items.state.each.push_back(stale   ? State::wrong
-                                       : there ? page_state(r, place, cursor)
-                                               : State::to_come);
+      cells.items.state.each.push_back(there ? tile_state(request, place, cursor) : State::to_come);
+      requests.push_back(there ? request : -1);
     }
   }
   cells.items.about = {{"request", {0, requests}}};
-  return box({"tables"}, {cells},
-             text("block tables: a row a request, page by page", "block tables"),
+  return box({"cache"}, {cells},
+             text(fmt::format("cache: a row a request, {} tokens a cell", tile),
+                  "cache, by request", "cache"),
              {.weight = 1.2f, .least_width = 8, .least_height = 2.1f});
 }
 
@@ -165,8 +154,8 @@ Box LaunchPicture::lanes(Cursor cursor) const {
     if (through == 0) continue;
     int& end = last[static_cast<std::size_t>(item.block)];
     end = std::max(end, item.first_round + through);
-    const int request = request_number(item.row);
-    std::string name = fmt::format("{} head {}", requests_of(item), item.kv_head);
+    const int request = item.request;
+    std::string name = fmt::format("R{} head {}", request, item.kv_head);
     if (item.splits > 1) name += fmt::format(" part {}", item.split);
     list.add(static_cast<int>(i), item.block, item.first_round, item.first_round + through,
              at_work(item, cursor) ? State::current : State::plain, std::move(name), request);
@@ -191,26 +180,24 @@ Box LaunchPicture::lanes(Cursor cursor) const {
       {.weight = 1, .least_width = 9, .least_height = 3.8f});
 }
 
-std::string LaunchPicture::explain_entry(Cursor cursor, int row, int place) const {
-  const Served* now = moment(cursor);
-  if (now == nullptr || row < 0 || row >= std::ssize(now->running)) return {};
-  const Running& one = now->running[static_cast<std::size_t>(row)];
-  const std::vector<int>& pages =
-      reading(cursor) ? trace_.requests[static_cast<std::size_t>(row)].pages : one.pages;
-  if (place < 0 || place >= std::ssize(pages)) return {};
-  const int page = pages[static_cast<std::size_t>(place)];
-  const int first = place * trace_.shape.page_size;
-  std::string text = fmt::format("R{}, tokens {}–{}: page {}", one.request, first,
-                                 std::min(first + trace_.shape.page_size, one.tokens) - 1, page);
-  const ItemTrace& traced = trace_.items[static_cast<std::size_t>(trace_.traced_item)];
-  const bool through = reading(cursor) && cursor.tile >= trace_.end_of(traced);
-  for (const decode::GatherTrace& gather : trace_.gathers) {
-    if (!through || !is_of(traced, row) || gather.page != page) continue;
-    text += fmt::format("\nK of head {}: {} bytes in {} of 32 bytes", traced.kv_head, gather.bytes,
-                        counted(gather.sectors, "sector"));
-    if (!gather.owned) text += "\nthe request has not got this page";
-  }
-  return text;
+std::optional<Question> LaunchPicture::end_question() const {
+  const auto item =
+      std::find_if(trace_.items.begin(), trace_.items.end(), [this](const ItemTrace& one) {
+        return has_chosen(one) && one.first_round == 0 && one.first == 0 && one.tiles > 1;
+      });
+  if (item == trace_.items.end()) return std::nullopt;
+  const double rounds = trace_.rounds();
+  const int tokens = trace_.tokens[static_cast<std::size_t>(item->request)];
+  return of_kind(
+      "block-ends",
+      ask_to_set(fmt::format("R{} has {}, shared out to {} for each K/V head. After which tile is "
+                             "the first block of head {} through with its own?",
+                             item->request, counted(tokens, "token"),
+                             counted(item->splits, "block"), item->kv_head),
+                 {"lane_box"}, "round", item->tiles,
+                 std::clamp(0.45, 0.006 * rounds, 0.15 * rounds),
+                 fmt::format("its {} are {} of {}.", counted(item->tokens, "token"),
+                             counted(item->tiles, "tile"), trace_.shape.tile)));
 }
 
 std::optional<Question> LaunchPicture::busy_question(int round) const {

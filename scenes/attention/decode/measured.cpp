@@ -1,5 +1,5 @@
-// The Measured tab of the lesson on decoding: the ladder beside a kernel that only reads, formats of the cache, pages,
-// batches and short contexts, who shares a K/V head, and what the compiled kernels take.
+// The Measured tab of the lesson on decoding: the ladder beside a kernel that only reads, formats of the cache,
+// batches and short contexts and who shares a K/V head.
 #include "scenes/shared/measured.hpp"
 
 #include <fmt/format.h>
@@ -16,10 +16,6 @@ Role rung_role(std::string_view rung) {
 Role launching_role(std::string_view launching) {
   return launching == "a block each" ? Role::purple : Role::sky;
 }
-Role prefix_role(std::string_view pages) {
-  return pages == "a copy for each request" ? Role::muted : Role::sky;
-}
-
 /// The ratio of bits: what a format would bring if bytes were all.
 lab::Table with_bits(lab::Table table) {
   add_column(table, "bits", [&](std::size_t row) -> lab::Cell {
@@ -77,16 +73,7 @@ std::vector<measured::View> speed() {
                       .fraction = "",
                       .expected = "bits",
                       .note = "{bandwidth} GB/s"}},
-       .needs = "formats"},
-      {.name = "Pages",
-       .how = "in shuffled order; the table is read for each page",
-       .plots = {Bars{.id = "decode_pages",
-                      .unit = "GB/s",
-                      .rows = {.table = "page_sizes"},
-                      .label = "{page_size} tokens",
-                      .value = "bandwidth",
-                      .of = "reading alone"}},
-       .needs = "page_sizes"}};
+       .needs = "formats"}};
 }
 
 std::vector<measured::View> sweeps() {
@@ -120,20 +107,6 @@ std::vector<measured::View> sweeps() {
                            .high = "",
                            .role = launching_role}},
            .needs = "contexts"},
-          {.name = "Prefix",
-           .how = "time with a copy of the prefix for each request / time",
-           .filters = {{"decode_prefix", "prefix", "{}", "7168", "tokens in common"}},
-           .plots = {Bars{.id = "decode_prefixes",
-                          .unit = "×",
-                          .rows = {.table = "prefixes"},
-                          .label = "rung",
-                          .value = "speedup",
-                          .low = "",
-                          .high = "",
-                          .fraction = "",
-                          .note = "{dram} MB of DRAM",
-                          .role = prefix_role}},
-           .needs = "prefixes"},
           {.name = "Sharing",
            .how = "query heads that share a K/V head; 32 query heads of 128",
            .plots = {Bars{.id = "decode_sharing",
@@ -157,19 +130,7 @@ std::vector<measured::View> sweeps() {
                           .value = "tflops",
                           .fraction = "",
                           .note = "{bandwidth} GB/s"}},
-           .needs = "latent"},
-          {.name = "Resources",
-           .how = "what the compiled kernels take of a multiprocessor",
-           .plots = {Bars{.id = "decode_registers",
-                          .title = "Registers of a thread, as compiled",
-                          .rows = {.table = "resources", .prepare = with_kib},
-                          .label = "kv_dtype",
-                          .value = "registers",
-                          .low = "",
-                          .high = "",
-                          .fraction = "",
-                          .note = "{kib} KiB shared"}},
-           .needs = "resources"}};
+           .needs = "latent"}};
 }
 
 }  // namespace

@@ -86,27 +86,6 @@ std::optional<Question> format_question(const lab::Report& bench) {
                       *four, *eight, measured::where_measured(bench))));
 }
 
-std::optional<Question> page_question(const lab::Report& bench) {
-  const auto rate = [&](const char* size) {
-    return number_with(bench, "page_sizes", {{"page_size", size}}, "bandwidth");
-  };
-  const auto one = rate("1"), sixteen = rate("16");
-  if (!one || !sixteen || *sixteen <= 0) return std::nullopt;
-  const double ratio = *one / *sixteen;
-  const std::vector<std::string> choices = {"Less than 5 %", "5 to 20 %", "20 to 50 %",
-                                            "More than half"};
-  const double lost = 1 - ratio;
-  const std::size_t is = lost < 0.05 ? 0 : lost < 0.2 ? 1 : lost < 0.5 ? 2 : 3;
-  return about_view(
-      "Pages", "page",
-      ask("Pages of a single token waste nothing. How much of the bandwidth of pages of 16 do they "
-          "cost?",
-          choices[is], choices,
-          fmt::format("a row of 256 bytes is still whole sectors, but each needs its place in the "
-                      "table ({:.0f} against {:.0f} GB/s, {}).",
-                      *one, *sixteen, measured::where_measured(bench))));
-}
-
 /// Eight query heads a K/V head, against one.
 std::optional<Question> sharing_question(const lab::Report& bench) {
   const auto tokens = [&](const char* scheme) {
@@ -124,40 +103,12 @@ std::optional<Question> sharing_question(const lab::Report& bench) {
                       measured::where_measured(bench))));
 }
 
-/// A prefix stored once: does L2 not read it once already?
-std::optional<Question> prefix_question(const lab::Report& bench) {
-  const auto number_of = [&](const char* pages, const char* what) {
-    return number_with(bench, "prefixes", {{"prefix", "4096"}, {"rung", pages}}, what);
-  };
-  const char* const each = "stored once, read by each";
-  const char* const once = "stored once, read once for several";
-  const auto by_each = number_of(each, "speedup"), together = number_of(once, "speedup");
-  const auto copies_mb = number_of("a copy for each request", "dram"),
-             each_mb = number_of(each, "dram");
-  if (!by_each || !together || !copies_mb || !each_mb) return std::nullopt;
-  const std::vector<std::string> choices = {"One copy, read by each request",
-                                            "One copy, read once for eight requests",
-                                            "No difference of more than 5 %"};
-  const double ratio = *by_each / *together;
-  const std::size_t is = ratio > 1.05 ? 0 : ratio < 1 / 1.05 ? 1 : 2;
-  return about_view(
-      "Prefix", "prefix",
-      ask("Half of each context of 8192 tokens is a prefix that all 64 requests share. Which step "
-          "is faster?",
-          choices[is], choices,
-          fmt::format("L2 already spares DRAM most reads, {:.0f} MB in place of {:.0f}, and the "
-                      "queries of eight requests need a kernel with more rows and a launch of its "
-                      "own ({:.2f} and {:.2f} times as fast as with copies, {}).",
-                      *each_mb, *copies_mb, *by_each, *together, measured::where_measured(bench))));
-}
-
 }  // namespace
 
 std::vector<Question> DecodeScene::measured_questions(const lab::Report& bench) const {
   std::vector<Question> all;
   for (const auto& each : {sharing_question(bench), split_question(bench), repeat_question(bench),
-                           read_question(bench), page_question(bench), format_question(bench),
-                           prefix_question(bench)}) {
+                           read_question(bench), format_question(bench)}) {
     if (each) all.push_back(shuffled(*each, bench));
   }
   return all;

@@ -1,4 +1,4 @@
-// The picture of the lesson on decoding: heads and what they share, the roofline, the pool and the block tables.
+// The picture of the lesson on decoding: heads and what they share, the roofline, the launch.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,58 +10,29 @@
 namespace tilestep::scenes {
 
 using namespace picture;
-using decode::ItemTrace, decode::Served, decode::Running, decode::Scheme;
+using decode::ItemTrace, decode::Scheme;
 using words::counted, words::significant;
-
-namespace {
-
-std::vector<std::string> request_names(int count) {
-  std::vector<std::string> names;
-  for (int r = 0; r < count; ++r) {
-    names.push_back(count <= kMostNamed ? fmt::format("R{}", r) : std::string());
-  }
-  return names;
-}
-
-}  // namespace
 
 Extent DecodeScene::extent() const {
   const decode::Shape& shape = trace_.shape;
-  const double tokens = static_cast<double>(trace_.pool) * shape.page_size;
-  Extent all{
-      {{.name = "heads",
-        .kind = Axis::band,
-        .count = shape.heads,
-        .group = shape.heads / shape.cached_heads,
-        .least_slot = 2},
-       {.name = "cached", .kind = Axis::band, .count = shape.cached_heads, .least_slot = 2},
-       {.name = "flop_per_byte",
-        .kind = Axis::log,
-        .low = 0.5,
-        .high = 1024,
-        .title = text("FLOP/B"),
-        .ticks = true},
-       {.name = "tflops",
-        .kind = Axis::log,
-        .low = 1,
-        .high = 2000,
-        .title = text("TFLOP/s"),
-        .ticks = true},
-       {.name = "request",
-        .kind = Axis::band,
-        .count = trace_.coming,
-        .names = request_names(trace_.coming),
-        .least_slot = 3},
-       {.name = "step",
-        .low = 0,
-        .high = std::max(1.0, static_cast<double>(engine_steps())),
-        .title = text("step"),
-        .ticks = true},
-       {.name = "kind", .kind = Axis::band, .count = 2, .names = {"pages", "one piece"}},
-       {.name = "tokens",
-        .high = rounded(0, std::max(tokens, 1.0 * trace_.most_running * trace_.limit)).second,
-        .title = text("tokens"),
-        .ticks = true}}};
+  Extent all{{{.name = "heads",
+               .kind = Axis::band,
+               .count = shape.heads,
+               .group = shape.heads / shape.cached_heads,
+               .least_slot = 2},
+              {.name = "cached", .kind = Axis::band, .count = shape.cached_heads, .least_slot = 2},
+              {.name = "flop_per_byte",
+               .kind = Axis::log,
+               .low = 0.5,
+               .high = 1024,
+               .title = text("FLOP/B"),
+               .ticks = true},
+              {.name = "tflops",
+               .kind = Axis::log,
+               .low = 1,
+               .high = 2000,
+               .title = text("TFLOP/s"),
+               .ticks = true}}};
   for (const std::vector<Axis>& more : {launch_axes(), cost_axes(), time_axes()}) {
     all.axes.insert(all.axes.end(), more.begin(), more.end());
   }
@@ -74,24 +45,21 @@ Picture DecodeScene::picture(const Extent& extent, const View& view) const {
       column({"left"}, {heads(cursor), formulas(), roofline()}, {.weight = 0.5f, .least_width = 9});
   Box right = cursor.tile <= 0       ? costs(view)
               : looking_back(cursor) ? look_back()
-                                     : memory_and_below(cursor);
+                                     : launched(cursor);
   return {{marked(sentence(cursor), symbols(view))},
           extent.axes,
           row({"decode"}, {std::move(left), std::move(right)}, {.even = true})};
 }
 
-/// Pages and block tables, and below them the engine's requests or the launch's blocks.
-Box DecodeScene::memory_and_below(Cursor cursor) const {
-  const bool launched = reading(cursor);
-  std::vector<Box> below = launched ? std::vector{lanes(cursor), parts(cursor)}
-                                    : std::vector{timeline(cursor), waste(cursor)};
-  return column({"right"},
-                {row({"memory"}, {launched ? gather(cursor) : pool(cursor), tables(cursor)},
-                     {.weight = 1.8f, .least_height = 2.1f}),
-                 // What is guessed is written here, above the boxes below.
-                 box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}),
-                 row({"below"}, std::move(below), {.weight = 1.5f, .least_height = 3.6f})},
-                {.even = true});
+/// The cache, and below it the launch's blocks and the parts of the chosen answer.
+Box DecodeScene::launched(Cursor cursor) const {
+  return column(
+      {"right"},
+      {row({"memory"}, {cache(cursor)}, {.weight = 1.8f, .least_height = 2.1f}),
+       // What is guessed is written here, above the boxes below.
+       box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}),
+       row({"below"}, {lanes(cursor), parts(cursor)}, {.weight = 1.5f, .least_height = 3.6f})},
+      {.even = true});
 }
 
 // ---- heads ------------------------------------------------------------------------------------------------
@@ -109,7 +77,7 @@ Box DecodeScene::heads(Cursor cursor) const {
   std::vector<bool> used(static_cast<std::size_t>(shape.heads));
   for (const ItemTrace& item : trace_.items) {
     // Of all requests: a K/V head of another request is other data, but the same query heads share it.
-    if (!reading(cursor) || !is_of(item, trace_.request) || !at_work(item, cursor)) continue;
+    if (!reading(cursor) || item.request != trace_.request || !at_work(item, cursor)) continue;
     read[static_cast<std::size_t>(item.kv_head)] = true;
     for (int h = item.first_head; h < item.first_head + item.heads; ++h) {
       used[static_cast<std::size_t>(h)] = true;
@@ -146,7 +114,7 @@ Box DecodeScene::heads(Cursor cursor) const {
 }
 
 Box DecodeScene::formulas() const {
-  const decode::LayerShape layer = decode::layer_shape(params_);
+  const decode::LayerShape layer = params_.layer();
   const double bytes = decode::token_bytes(layer, params_.kv_dtype);
   const double point = decode::intensity(layer, params_.kv_dtype, params_.scales);
   const double scales = decode::scale_bytes(layer, params_.kv_dtype, params_.scales);
@@ -179,7 +147,7 @@ Box DecodeScene::roofline() const {
     decode::Params other = params_;
     other.scheme = scheme;
     if (scheme == Scheme::mla) other.kv_dtype = decode::KvType::bf16;
-    const double x = decode::intensity(decode::layer_shape(other), other.kv_dtype, other.scales);
+    const double x = decode::intensity(other.layer(), other.kv_dtype, other.scales);
     const bool own = scheme == params_.scheme;
     Curve point{.key = {"scheme", static_cast<int>(scheme)},
                 .x = {std::clamp(x, 0.5, 1024.0)},
@@ -195,38 +163,6 @@ Box DecodeScene::roofline() const {
   }
   return labelled({"roofline"}, std::move(made), text("an H200's roofs (data sheet)", "roofline"),
                   {.rank = 2, .weight = 1.3f, .least_height = 5});
-}
-
-// ---- memory -------------------------------------------------------------------------------------------------
-
-/// The pages, in the tones of who has them; outlines are free.
-Box DecodeScene::pool(Cursor cursor) const {
-  const Served* now = moment(cursor);
-  Cells cells{items("page", trace_.pool)};
-  cells.columns = std::max(4, static_cast<int>(std::ceil(std::sqrt(trace_.pool * 1.4))));
-  std::vector<int> owners;
-  for (int page = 0; page < trace_.pool; ++page) {
-    const auto i = static_cast<std::size_t>(page);
-    const int owner = now == nullptr ? -1 : now->owner[i];
-    const int holders = now == nullptr ? 0 : now->holders[i];
-    const bool full = now != nullptr && now->filled[i] == trace_.shape.page_size;
-    owners.push_back(owner);
-    std::string name = owner < 0     ? std::string()
-                       : holders > 1 ? fmt::format("×{}", holders)
-                                     : fmt::format("R{}", owner);
-    // Of a page that is not full also how many tokens it has.
-    if (owner >= 0 && !full) name += fmt::format("·{}", now->filled[i]);
-    cells.items.names.push_back(std::move(name));
-    cells.items.tone.each.push_back(owner < 0 ? std::uint8_t{0} : request_tone(owner));
-    cells.items.glyph.each.push_back(owner < 0 ? kHollow : kSolid);
-  }
-  cells.items.about = {{"request", {0, owners}}};
-  const std::string size = counted(trace_.shape.page_size, "token");
-  const int free = now == nullptr ? trace_.pool : now->free_pages();
-  return box({"pool"}, {cells},
-             text(fmt::format("pool: {} of {}, {} free", counted(trace_.pool, "page"), size, free),
-                  fmt::format("{} free", counted(free, "page")), "pool"),
-             {.weight = 0.8f, .least_width = 7, .least_height = 2.1f});
 }
 
 }  // namespace tilestep::scenes

@@ -1,5 +1,4 @@
-// What stands below the memory: the engine's requests over its steps and what of the pool is wasted; then the blocks of
-// the launch over their tiles, and the parts of the chosen head's answer.
+// The parts of the chosen head's answer, and what is said of a thing.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +12,7 @@
 namespace tilestep::scenes {
 
 using namespace picture;
-using decode::ItemTrace, decode::Served, decode::PartTrace, decode::Running, decode::StepTrace;
+using decode::ItemTrace, decode::PartTrace, decode::StepTrace;
 using words::counted, words::number;
 
 namespace {
@@ -25,73 +24,6 @@ std::string sum_text(float value, int digits) {
 }
 
 }  // namespace
-
-// ---- the engine -------------------------------------------------------------------------------------------
-
-/// Who runs, from its admission until it leaves or has to go.
-Box DecodeScene::timeline(Cursor cursor) const {
-  SpanList list("runs", "step", "request");
-  const int now = std::min(cursor.tile, engine_steps());
-  for (int request = 0; request < trace_.coming; ++request) {
-    int begin = -1;
-    for (int step = 0; step <= now; ++step) {
-      bool runs = false;
-      if (step < now) {
-        for (const Running& one : trace_.serving[static_cast<std::size_t>(step)].running) {
-          runs = runs || one.request == request;
-        }
-      }
-      if (runs && begin < 0) begin = step;
-      if (runs || begin < 0) continue;
-      const State state = step == now && now > 0 ? State::current : State::plain;
-      list.add(request * decode::kServingSteps + begin, request, begin, step, state,
-               fmt::format("R{}", request), request);
-      begin = -1;
-    }
-  }
-  const Served* moment_now = moment(cursor);
-  const std::string waiting =
-      moment_now == nullptr
-          ? counted(trace_.coming, "request") + " to come"
-          : fmt::format("{} running, {} waiting, {} finished", moment_now->running.size(),
-                        moment_now->waiting, moment_now->finished);
-  return labelled({"timeline"},
-                  box({"runs_box"}, {list.made(now)}, {}, {.least_height = 2, .left = 2.5f}),
-                  text("requests: " + waiting, waiting, "requests"),
-                  {.weight = 1, .least_width = 9, .least_height = 3.8f});
-}
-
-/// What of the pool holds tokens, and what is reserved in vain: in pages, and with one piece of memory for each.
-Box DecodeScene::waste(Cursor cursor) const {
-  SpanList list("stored", "tokens", "kind");
-  const Served* now = moment(cursor);
-  double end = 0;
-  if (now != nullptr) {
-    const double held =
-        static_cast<double>(trace_.pool - now->free_pages()) * trace_.shape.page_size;
-    list.add(0, 0, 0, now->tokens(), State::plain, std::to_string(now->tokens()), -1);
-    list.add(1, 0, now->tokens(), held, State::wasted, "", -1);
-    end = held;
-    int number_of = 2;
-    double at = 0;
-    for (const Running& one : now->running) {
-      list.add(number_of, 1, at, at + one.tokens, State::plain, fmt::format("R{}", one.request),
-               one.request);
-      list.add(number_of + 1, 1, at + one.tokens, at + std::max(trace_.limit, one.tokens),
-               State::wasted, "", one.request);
-      at += std::max(trace_.limit, one.tokens);
-      number_of += 2;
-    }
-    end = std::max(end, at);
-  }
-  Box made = box({"stored_box"}, {list.made(end)}, {}, {.least_height = 2, .left = kLaneLeft});
-  const double pool = static_cast<double>(trace_.pool) * trace_.shape.page_size;
-  made.marks.emplace_back(
-      Rule{.key = {"pool_end"}, .axis = "tokens", .at = pool, .label = text("pool")});
-  return labelled({"waste"}, std::move(made),
-                  text("tokens stored; hatched: held and empty", "hatched: empty", "waste"),
-                  {.rank = 1, .weight = 1, .least_width = 9, .least_height = 3.8f});
-}
 
 // ---- the launch -------------------------------------------------------------------------------------------
 
@@ -162,7 +94,6 @@ std::vector<Text> DecodeScene::answer_lines(Cursor cursor) const {
 }
 
 Box DecodeScene::parts(Cursor cursor) const {
-  const int request = request_number(trace_.request);
   Box table = box({"part_table"}, {part_table(cursor)}, {}, {.weight = 2, .least_height = 2});
   Lines said = lines("answer_line", answer_lines(cursor), Lines::formula);
   if (at_end(cursor) && contradicted()) said.items.state.all = State::wrong;
@@ -170,28 +101,24 @@ Box DecodeScene::parts(Cursor cursor) const {
       box({"answer"}, {std::move(said)}, {}, {.rank = 3, .weight = 1, .least_height = 1.2f});
   return labelled(
       {"parts"}, column({"part_boxes"}, {std::move(table), std::move(answer)}),
-      text(fmt::format("R{}, head {}, component {}", request, trace_.head, trace_.component),
-           fmt::format("R{}, head {}", request, trace_.head)),
+      text(fmt::format("R{}, head {}, component {}", trace_.request, trace_.head, trace_.component),
+           fmt::format("R{}, head {}", trace_.request, trace_.head)),
       {.rank = 1, .weight = 1, .least_width = 9, .least_height = 3.8f});
 }
 
 // ---- what is said of a thing --------------------------------------------------------------------------------
 
-std::string DecodeScene::explain(const View& view, const Key& key) const {
+std::string DecodeScene::explain(const View&, const Key& key) const {
   for (const std::string& said : {explain_cost(key), explain_time(key)}) {
     if (!said.empty()) return said;
   }
-  const Served* now = moment(view.cursor);
-  if (key.is({"page"}) && key.i >= 0 && key.i < trace_.pool) {
-    const auto page = static_cast<std::size_t>(key.i);
-    if (now == nullptr || now->holders[page] == 0) return fmt::format("page {}\nfree", key.i);
-    std::string text = fmt::format("page {}\n{} of {} slots have a token", key.i, now->filled[page],
-                                   trace_.shape.page_size);
-    return text + (now->holders[page] == 1 ? fmt::format("\nof R{}", now->owner[page])
-                                           : fmt::format("\nin {} block tables, the first R{}'s",
-                                                         now->holders[page], now->owner[page]));
+  if (key.is({"entry"}) && key.i >= 0 && key.i < std::ssize(trace_.tokens) && key.j >= 0) {
+    const int first = key.j * trace_.shape.tile,
+              tokens = trace_.tokens[static_cast<std::size_t>(key.i)];
+    if (first >= tokens) return {};
+    return fmt::format("R{}, tokens {}–{} of {}", key.i, first,
+                       std::min(first + trace_.shape.tile, tokens) - 1, tokens);
   }
-  if (key.is({"entry"})) return explain_entry(view.cursor, key.i, key.j);
   if (key.is({"query_head"}) && key.i >= 0 && key.i < trace_.shape.heads) {
     const int group = trace_.shape.heads / trace_.shape.cached_heads;
     return fmt::format("query head {}\nuses K/V head {} with {} others", key.i, key.i / group,
@@ -199,17 +126,14 @@ std::string DecodeScene::explain(const View& view, const Key& key) const {
   }
   if (key.is({"lane"}) && key.i >= 0 && key.i < std::ssize(trace_.items)) {
     const ItemTrace& item = trace_.items[static_cast<std::size_t>(key.i)];
-    std::string said =
-        fmt::format("block {}: K/V head {} of {}\n{} from place {} on, query heads {}–{}",
-                    item.block, item.kv_head, requests_of(item), counted(item.pages, "page"),
-                    item.first_page, item.first_head, item.first_head + item.heads - 1);
-    if (item.rows > 1) said += fmt::format("\nread once for {}", counted(item.rows, "request"));
-    return said;
+    return fmt::format("block {}: K/V head {} of R{}\n{} from token {} on, query heads {}–{}",
+                       item.block, item.kv_head, item.request, counted(item.tokens, "token"),
+                       item.first, item.first_head, item.first_head + item.heads - 1);
   }
   if (key.is({"scheme"}) && key.i >= 0 && key.i < static_cast<int>(count_of<decode::Scheme>())) {
     decode::Params other = params_;
     other.scheme = static_cast<decode::Scheme>(key.i);
-    const decode::LayerShape layer = decode::layer_shape(other);
+    const decode::LayerShape layer = other.layer();
     return fmt::format(
         "{}\n{} B per token and layer in 16 bits\n{} FLOP for each byte", name_of(other.scheme),
         decode::token_bytes(layer, decode::KvType::bf16),

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "scenes/attention/decode/scene.hpp"
-#include "scenes/shared/questions.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
@@ -113,7 +112,7 @@ std::vector<Axis> DecodeScene::cost_axes() const {
 }
 
 std::string DecodeScene::cost_sentence() const {
-  const decode::LayerShape layer = decode::layer_shape(params_);
+  const decode::LayerShape layer = params_.layer();
   const int context = decode::model_context(params_);
   // What one row does a byte of the cache is the formulas' number; of many rows Q and O count as well.
   const double one = decode::intensity(layer, params_.kv_dtype, params_.scales);
@@ -139,9 +138,8 @@ Box DecodeScene::score_matrix(const View& view) const {
   taken.items.state.all = State::current;
   taken.items.about = {{"rows", {rows, {}}}};
   // Rows of a prompt are multiplied by each head's own keys: there mla shares none.
-  const int group = params_.scheme == Scheme::mla && rows > 1
-                        ? 1
-                        : params_.heads / decode::layer_shape(params_).cached_heads;
+  const int group =
+      params_.scheme == Scheme::mla && rows > 1 ? 1 : params_.heads / params_.layer().cached_heads;
   Box matrix = box({"matrix"}, {all, taken}, {}, {.least_height = 2, .left = 2.8f});
   return column({"score_matrix"},
                 {labelled({"matrix_box"}, std::move(matrix),
@@ -170,8 +168,7 @@ Box DecodeScene::row_roofline(const View& view) const {
   std::stable_partition(all.begin(), all.end(), [&](int rows) { return rows != picked; });
   for (const int rows : all) {
     const double x =
-        decode::attention_of(decode::layer_shape(params_), rows, decode::model_context(params_))
-            .intensity();
+        decode::attention_of(params_.layer(), rows, decode::model_context(params_)).intensity();
     Curve point{.key = {"rows_point", rows},
                 .x = {std::clamp(x, kLeastIntensity, kMostIntensity)},
                 .y = {decode::roof_at(x) / 1e12},
@@ -188,8 +185,7 @@ Box DecodeScene::row_roofline(const View& view) const {
     point.ends_free = true;
     made.marks.emplace_back(std::move(point));
   }
-  const Phase phase =
-      decode::attention_of(decode::layer_shape(params_), picked, decode::model_context(params_));
+  const Phase phase = decode::attention_of(params_.layer(), picked, decode::model_context(params_));
   const std::string point = significant(phase.intensity(), 3);
   return column({"row_roofline"},
                 {labelled({"rows_box"}, std::move(made),
@@ -319,7 +315,7 @@ Box DecodeScene::mixed_steps(const View& view) const {
 std::string DecodeScene::explain_cost(const Key& key) const {
   const int context = decode::model_context(params_);
   if (key.is({"rows_point"})) {
-    const Phase phase = decode::attention_of(decode::layer_shape(params_), key.i, context);
+    const Phase phase = decode::attention_of(params_.layer(), key.i, context);
     return fmt::format(
         "{} to {} keys\n{} MFLOP for {} MB: {} FLOP/B, limited by {}\nby formula; click to follow",
         counted(key.i, "query row"), context, mega(phase.flops), mega(phase.bytes),
@@ -367,26 +363,6 @@ Box DecodeScene::costs(const View& view) const {
                  row({"below"}, {batch_chart(), mixed_steps(view)},
                      {.even = true, .weight = 1.5f, .least_height = 3.6f})},
                 {.even = true});
-}
-
-// ---- what is asked about it -----------------------------------------------------------------------------------
-
-/// The chart has the crossing at one context: where is it at another?
-std::optional<Question> DecodeScene::crossing_question() const {
-  constexpr int kLonger = 4;
-  const double here = crossing_of(params_), there = here / kLonger;
-  return of_kind(
-      "crossing",
-      ask_number(
-          fmt::format("With {} times the context, from which batch on does a step read more cache "
-                      "than weights?",
-                      kLonger),
-          there, {here, here * kLonger, here / 2, there / kLonger},
-          [](double value) { return significant(value, 3); },
-          fmt::format("the weights are read once, and the cache grows with batch times context: {} "
-                      "/ {} = {}.",
-                      significant(here, 3), kLonger, significant(there, 3)),
-          0));
 }
 
 }  // namespace tilestep::scenes

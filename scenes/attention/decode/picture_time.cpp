@@ -1,9 +1,7 @@
-// What the launch looks like in memory and in time: the sectors that an item's keys came from, and when the blocks were at
-// work.
+// When the blocks of the launch were at work.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <map>
 
@@ -13,108 +11,14 @@
 namespace tilestep::scenes {
 
 using namespace picture;
-using decode::GatherTrace, decode::ItemTrace, decode::Piece;
+using decode::ItemTrace;
 using words::counted, words::number;
 
 namespace {
 
-constexpr std::int64_t kSector = 32, kLine = 128;
-constexpr int kMostLines = 8;   ///< of the gather that are drawn
-constexpr float kRight = 4.5f;  ///< and for what lines across say
+constexpr float kRight = 4.5f;  ///< the margin for what lines across say
 
 }  // namespace
-
-// ---- the gather -------------------------------------------------------------------------------------------
-
-bool DecodeScene::gathered(Cursor cursor) const {
-  const ItemTrace& item = trace_.items[static_cast<std::size_t>(trace_.traced_item)];
-  return reading(cursor) && cursor.tile >= trace_.end_of(item);
-}
-
-/// The sectors that the traced item's keys came from, page after page, as far as there is room for their lines.
-Strip DecodeScene::sectors() const {
-  const decode::Shape& shape = trace_.shape;
-  const ItemTrace& item = trace_.items[static_cast<std::size_t>(trace_.traced_item)];
-  const std::int64_t piece =
-      std::int64_t{shape.key} * decode::bits_of(shape.kv_dtype) / 8 * shape.page_size;
-  Strip strip{items("gather_sector", 0)};
-  std::int64_t line = -1;
-  int lines = 0;
-  for (const GatherTrace& gather : trace_.gathers) {
-    const std::int64_t first =
-        (std::int64_t{gather.page} * shape.cached_heads + item.kv_head) * piece;
-    const std::int64_t end = first + gather.bytes;
-    for (std::int64_t at = first / kSector * kSector; at < end; at += kSector) {
-      if (at / kLine != line) {
-        line = at / kLine;
-        if (++lines > kMostLines) return strip;
-      }
-      const auto from = static_cast<int>(std::max(at, first) - at);
-      const auto to = static_cast<int>(std::min(at + kSector, end) - at);
-      strip.address.push_back(at);
-      strip.used.push_back(((std::uint64_t{1} << (to - from)) - 1) << from);
-      strip.items.state.each.push_back(gather.owned ? State::plain : State::wrong);
-      ++strip.items.count;
-    }
-  }
-  return strip;
-}
-
-/// Pages of each size: sectors that hold what a head has in one, how much of them is used, how many pages a tile needs.
-Ledger DecodeScene::page_sizes() const {
-  constexpr int kColumns = 3;
-  const decode::LayerShape layer = decode::layer_shape(params_);
-  Ledger table{items("page_size", 0), {}, {}};
-  table.columns = {text("sectors"), text("used"), text("look-ups", "asks")};
-  for (const decode::PageSize size : all_of<decode::PageSize>()) {
-    const int tokens = tokens_of(size);
-    const Piece piece = decode::piece_of(layer, trace_.shape.kv_dtype, tokens);
-    table.rows.push_back(text(std::to_string(tokens)));
-    table.items.names.push_back(words::significant(piece.sectors, 4));
-    table.items.names.push_back(words::percent(piece.of_sectors()));
-    table.items.names.push_back(std::to_string(std::max(1, trace_.shape.tile / tokens)));
-    const bool own = tokens == trace_.shape.page_size;
-    table.items.flags.each.insert(table.items.flags.each.end(), kColumns,
-                                  static_cast<std::uint8_t>(own ? kPicked : kNone));
-  }
-  table.items.count = static_cast<int>(table.items.names.size());
-  table.items.per_row = kColumns;
-  return table;
-}
-
-/// Where the traced item found its keys, and what pages of other sizes would make of it.
-Box DecodeScene::gather(Cursor cursor) const {
-  const ItemTrace& item = trace_.items[static_cast<std::size_t>(trace_.traced_item)];
-  const std::string whose = fmt::format("K of {}, head {}", requests_of(item), item.kv_head);
-  Strip strip = gathered(cursor) ? sectors() : Strip{items("gather_sector", 0)};
-  const int request = request_number(item.row);
-  strip.items.tone.all = request_tone(request);
-  strip.items.about = {{"request", {request, {}}}};
-  Text label = text(whose + ": not yet gathered", whose);
-  if (gathered(cursor)) {
-    std::int64_t sectors = 0, bytes = 0;
-    for (const GatherTrace& one : trace_.gathers) {
-      sectors += one.sectors;
-      bytes += one.bytes;
-    }
-    const double used =
-        sectors > 0 ? static_cast<double>(bytes) / static_cast<double>(kSector * sectors) : 1;
-    label = text(fmt::format("{}: {}, {} of each used", whose, counted(sectors, "sector"),
-                             words::percent(used)),
-                 fmt::format("{}, {} used", counted(sectors, "sector"), words::percent(used)),
-                 counted(sectors, "sector"));
-  }
-  return column({"gather"},
-                {labelled({"sector_box"},
-                          box({"sectors"}, {std::move(strip)}, {},
-                              {.least_height = 1.2f, .most_height = 1.2f}),
-                          std::move(label), {.weight = 0, .least_height = 2.6f}),
-                 labelled({"page_size_box"},
-                          box({"page_size_table"}, {page_sizes()}, {}, {.least_height = 4}),
-                          text("tokens per page (derived)", "tokens a page", "pages"),
-                          {.rank = 2, .weight = 1.4f, .least_height = 5})},
-                {.weight = 1, .least_width = 7, .least_height = 2.1f});
-}
 
 // ---- time -------------------------------------------------------------------------------------------------
 
@@ -193,8 +97,8 @@ Box DecodeScene::clocks() const {
     end = std::max(end, worked.end);
     list.add(
         static_cast<int>(i), item.block, worked.begin, worked.end, State::plain,
-        fmt::format("{} head {}, {}", requests_of(item), item.kv_head, counted(item.tiles, "tile")),
-        request_number(item.row));
+        fmt::format("R{} head {}, {}", item.request, item.kv_head, counted(item.tiles, "tile")),
+        item.request);
   }
   for (int block = 0; block < trace_.blocks; ++block) {
     const double end = last[static_cast<std::size_t>(block)];
@@ -224,30 +128,11 @@ Box DecodeScene::look_back() const {
 }
 
 std::string DecodeScene::explain_time(const Key& key) const {
-  if (key.is({"page_size"}) && key.i >= 0 &&
-      key.i < static_cast<int>(count_of<decode::PageSize>())) {
-    const int tokens = tokens_of(static_cast<decode::PageSize>(key.i));
-    const Piece piece =
-        decode::piece_of(decode::layer_shape(params_), trace_.shape.kv_dtype, tokens);
-    return fmt::format(
-        "pages of {}\nkeys of a head: {:.0f} bytes in {} of 32 bytes, in one piece\na tile of {} "
-        "tokens looks up {}\nby formula",
-        counted(tokens, "token"), piece.bytes,
-        piece.sectors == 1 ? "1 sector" : words::significant(piece.sectors, 4) + " sectors",
-        trace_.shape.tile, counted(std::max(1, trace_.shape.tile / tokens), "page"));
-  }
-  if (key.is({"gather_sector"})) {
-    const Strip strip = sectors();
-    if (key.i < 0 || key.i >= strip.items.count) return {};
-    const auto at = static_cast<std::size_t>(key.i);
-    return fmt::format("sector at byte {} of K\n{} of 32 bytes used", strip.address[at],
-                       std::popcount(strip.used[at]));
-  }
   if (key.is({"worked"}) && key.i >= 0 && key.i < std::ssize(trace_.items)) {
     const ItemTrace& item = trace_.items[static_cast<std::size_t>(key.i)];
     const decode::Trace::Worked worked = trace_.worked(item);
-    return fmt::format("block {}: K/V head {} of {}, {}\nfrom {:.0f} to {:.0f} {}", item.block,
-                       item.kv_head, requests_of(item), counted(item.tiles, "tile"), worked.begin,
+    return fmt::format("block {}: K/V head {} of R{}, {}\nfrom {:.0f} to {:.0f} {}", item.block,
+                       item.kv_head, item.request, counted(item.tiles, "tile"), worked.begin,
                        worked.end, trace_.clocked() ? "ns" : "tiles");
   }
   return {};

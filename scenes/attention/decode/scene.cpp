@@ -11,8 +11,7 @@
 
 namespace tilestep::scenes {
 
-using decode::Act, decode::Break, decode::Happened, decode::Happening, decode::ItemTrace,
-    decode::Served, decode::PartTrace, decode::RequestTrace, decode::StepTrace;
+using decode::Break, decode::ItemTrace, decode::PartTrace, decode::StepTrace;
 using words::counted, words::number;
 
 StepAxis DecodeScene::loaded(const decode::Trace&) {
@@ -38,27 +37,6 @@ bool DecodeScene::misweighed(const PartTrace& part) const {
 
 // ---- words --------------------------------------------------------------------------------------------
 
-namespace {
-
-std::string happened_text(const Happened& one) {
-  const std::string pages = counted(one.pages, "page");
-  switch (one.what) {
-    case Happening::admitted:
-      return fmt::format("R{} is admitted with {}", one.request, pages);
-    case Happening::shared:
-      return fmt::format("R{} shares the prefix and takes {}", one.request, pages);
-    case Happening::waits:
-      return fmt::format("R{} waits for {}", one.request, pages);
-    case Happening::finished:
-      return fmt::format("R{} has finished, returns {}", one.request, pages);
-    case Happening::preempted:
-      break;
-  }
-  return fmt::format("R{} is preempted, returns {}", one.request, pages);
-}
-
-}  // namespace
-
 std::string DecodeScene::sentence(Cursor cursor) const {
   if (cursor.tile <= 0) return cost_sentence();
   if (looking_back(cursor)) return time_sentence();
@@ -71,22 +49,10 @@ std::string DecodeScene::sentence(Cursor cursor) const {
     return !all ? "Merge: parts have other weights than e^(m − M), so that their scales mix."
                 : "Merge: each part counts e^(m − M), in ℓ and in O: online softmax once more.";
   }
-  if (reading(cursor)) {
-    int busy = 0;
-    for (const ItemTrace& item : trace_.items) busy += at_work(item, cursor) ? 1 : 0;
-    return fmt::format("Read: {} of {} take a tile of {} tokens through the block tables.", busy,
-                       counted(trace_.blocks, "block"), trace_.shape.tile);
-  }
-  const Served& now = *moment(cursor);
-  std::vector<std::string> texts;
-  for (const Happened& one : now.events) texts.push_back(happened_text(one));
-  constexpr std::size_t kMost = 2;
-  const std::size_t more = texts.size() > kMost ? texts.size() - kMost : 0;
-  texts.resize(texts.size() - more);
-  if (more > 0) texts.push_back(fmt::format("{} more", more));
-  const std::string grown = counted(trace_.stride, "token");
-  if (texts.empty()) return fmt::format("Serve: all go on, {} each.", grown);
-  return fmt::format("Serve: {}.", fmt::join(texts, "; "));
+  int busy = 0;
+  for (const ItemTrace& item : trace_.items) busy += at_work(item, cursor) ? 1 : 0;
+  return fmt::format("Read: {} of {} take a tile of {} tokens.", busy,
+                     counted(trace_.blocks, "block"), trace_.shape.tile);
 }
 
 std::vector<picture::Symbol> DecodeScene::symbols(const View& view) const {
@@ -109,23 +75,21 @@ std::vector<picture::Symbol> DecodeScene::symbols(const View& view) const {
 }
 
 std::vector<std::string> DecodeScene::stage_knobs() const {
-  return {"scheme", "splits", "page_size"};
+  return {"scheme", "splits", "kv_dtype"};
 }
 
 // ---- tables -------------------------------------------------------------------------------------------
 
 Cursor DecodeScene::known(const lab::Table& table, int row, int column) const {
   if (table.id == "models") return {};  // published
-  if (table.id == "requests") return {engine_steps(), 0};
   // What follows from the trace but for its clocks is there with the answer.
-  if (table.id == "parts" || table.id == "chosen" || table.id == "gathers") {
+  if (table.id == "parts" || table.id == "chosen") {
     return std::min(Scene::known(table, row, column), Cursor{trace_.answered(), 0});
   }
   return Scene::known(table, row, column);
 }
 
 int DecodeScene::table_row(std::string_view table_id, const View& view) const {
-  if (table_id == "requests" && reading(view.cursor)) return trace_.request;
   if (table_id == "chosen" && reading(view.cursor)) {
     const StepTrace* step = step_now(view.cursor);
     return step == nullptr ? -1 : static_cast<int>(step - trace_.steps.data());
@@ -146,16 +110,6 @@ std::vector<Readout> DecodeScene::readouts(const View& view) const {
   };
   derived("token_bytes", "KV per token and layer");
   derived("intensity", "for each byte read");
-  const Served* now = moment(cursor);
-  const auto pages = static_cast<std::int64_t>(trace_.pool);
-  all.push_back({"held", "pages held",
-                 now == nullptr ? "0" : std::to_string(pages - now->free_pages()),
-                 fmt::format("of {}", pages), lab::Provenance::traced,
-                 "as the allocator has them after this step"});
-  const std::int64_t empty =
-      now == nullptr ? 0 : (pages - now->free_pages()) * trace_.shape.page_size - now->tokens();
-  all.push_back({"empty", "empty slots", std::to_string(empty), "tokens", lab::Provenance::traced,
-                 "slots of held pages in which no token lies: less than a page a request"});
   // Always there, so that knobs stand still while they are turned.
   const bool part = !trace_.shape.cut.empty();
   all.push_back({"cut", "explained", part ? "a part" : "all", "", lab::Provenance::derived,
@@ -199,8 +153,8 @@ std::vector<Readout> DecodeScene::readouts(const View& view) const {
 SourceMark DecodeScene::source(const View& view) const {
   const bool latent = trace_.shape.scheme == decode::Scheme::mla;
   const char* const paged = latent ? "kernels/attention/decode/latent/latent_explained.cu"
-                                   : "kernels/attention/decode/paged/paged.cu";
-  const char* const merge = latent ? paged : "kernels/attention/decode/paged/merge.cu";
+                                   : "kernels/attention/kv_cache/paged/paged.cu";
+  const char* const merge = latent ? paged : "kernels/attention/kv_cache/paged/merge.cu";
   const Cursor cursor = view.cursor;
   if (merging(cursor)) {
     const auto lines = lab::source_marks(merge).lines({"weigh", "merge"});

@@ -10,9 +10,8 @@
 namespace tilestep::scenes {
 
 /// Decoding: which query heads share a K/V head and where that stands on the roofline. Beside them before the first step
-/// what a prompt's rows, a batch and a step cost, by formula; then the pool of pages, the block tables and the engine's
-/// requests over its steps; then one launch, the sectors of its gather and its blocks over their tiles, whose parts are
-/// merged; at the end when its blocks were at work.
+/// what a prompt's rows, a batch and a step cost, by formula; then one launch: the cache of each request, and the blocks
+/// over their tiles, whose parts are merged; at the end when its blocks were at work.
 class DecodeScene final : public SceneOf<decode::Trace>, LaunchPicture {
  public:
   DecodeScene() : LaunchPicture(SceneOf::trace_, SceneOf::report_) {}
@@ -33,13 +32,10 @@ class DecodeScene final : public SceneOf<decode::Trace>, LaunchPicture {
   bool misweighed(const decode::PartTrace& part) const;
 
   // The parts of the picture.
-  picture::Box memory_and_below(Cursor cursor) const;
+  picture::Box launched(Cursor cursor) const;
   picture::Box heads(Cursor cursor) const;
   picture::Box roofline() const;
   picture::Box formulas() const;
-  picture::Box pool(Cursor cursor) const;
-  picture::Box timeline(Cursor cursor) const;
-  picture::Box waste(Cursor cursor) const;
   picture::Box parts(Cursor cursor) const;
   picture::Ledger part_table(Cursor cursor) const;
   std::vector<picture::Text> answer_lines(Cursor cursor) const;
@@ -53,13 +49,8 @@ class DecodeScene final : public SceneOf<decode::Trace>, LaunchPicture {
   picture::Box batch_chart() const;
   picture::Box mixed_steps(const View& view) const;
   std::string explain_cost(const picture::Key& key) const;
-  std::optional<Question> crossing_question() const;
 
-  // The launch in memory and in time, in picture_time.cpp.
-  bool gathered(Cursor cursor) const;
-  picture::Strip sectors() const;
-  picture::Ledger page_sizes() const;
-  picture::Box gather(Cursor cursor) const;
+  // The launch in time, in picture_time.cpp.
   std::vector<picture::Axis> time_axes() const;
   std::string time_sentence() const;
   picture::Box at_work_curve() const;
@@ -69,10 +60,7 @@ class DecodeScene final : public SceneOf<decode::Trace>, LaunchPicture {
 
   // Questions and events, in questions.cpp.
   std::optional<Question> question_before(int next) const;
-  std::optional<Question> serving_question(int step) const;
-  std::optional<Question> stored_question(int step) const;
-  Question paging_question() const;
-  std::optional<Question> batch_question() const;
+  Question batch_question() const;
   std::optional<Question> weight_question() const;
   Question at_work_question() const;
   void find_events();

@@ -261,6 +261,15 @@ TEST_CASE("the text on decoding quotes what was recorded", "[figures]") {
                                           {{"rung", "a cluster each"}, {"page_size", "256"}})));
 }
 
+TEST_CASE("the text on a paged cache quotes what was recorded", "[figures]") {
+  const auto with_pages = [&](const char* size) {
+    return in(recorded_bench("paged-kv"), "page_sizes", "bandwidth", {{"page_size", size}});
+  };
+  says("attention/paged-kv",
+       fmt::format("at {:.0f} GB/s with pages of one token, and with pages of 16 at {:.0f} GB/s",
+                   with_pages("1"), with_pages("16")));
+}
+
 TEST_CASE("the text on experts quotes what was recorded", "[figures]") {
   const lab::Report& bench = recorded_bench("moe-routing");
   const auto rate = [&](const char* scheme, const char* routing, const char* experts) {

@@ -6,23 +6,18 @@
 #include <optional>
 
 #include "kernels/attention/decode/bench/latent_problem.hpp"
+#include "kernels/attention/decode/cost.hpp"
+#include "kernels/attention/decode/kernels.hpp"
+#include "kernels/attention/kv_cache/bench/cache_bench.hpp"
 #include "kernels/base/lab/quick.hpp"
-#include "kernels/base/simt/counters.hpp"
 
 namespace tilestep::decode {
 namespace {
 
 using lab::column, lab::real, lab::whole;
-namespace metric = simt::metric;
-
-constexpr const char* kWhatIsCompared =
-    "O of three heads of three requests against double, of the cache's own numbers; tolerance: the "
-    "running bound of both products' sums, of exp, of weights and O in 16 bits.";
 
 /// Of shares of elapsed cycles: one launch would be counted together with the way between host and device.
 constexpr int kLaunches = 20;
-const lab::Counter kDramBytes{
-    "dram", "MB", {{metric::kDramBytesRead, metric::kDramBytesWritten}}, 1e-6};
 const lab::Counter kDramPipe{
     "dram_pipe", "%", {{"dram__throughput.avg.pct_of_peak_sustained_elapsed"}}, 1, kLaunches};
 const lab::Counter kIssueSlots{"issue_slots",
@@ -37,16 +32,11 @@ const lab::Counter kAluPipe{"alu_pipe",
                             1,
                             kLaunches};
 
-std::string words_of(const Step& step) {
-  return fmt::format("{} {} requests, {} tokens, pages of {}", name_of(step.type), step.batch,
-                     step.context, step.page_size);
-}
-
-class Bench : public lab::Bench {
+class Bench : public CacheBench {
  public:
   Bench(const lab::Bench& start, const BenchSizes& sizes)
-      : lab::Bench(start),
-        kernels_(kernels_of(device)),
+      : CacheBench(start, kernels_of(start.device),
+                   {sizes.rounds, sizes.side_rounds, sizes.settle_ms, sizes.side_settle_ms}),
         sizes_(sizes),
         library_(kernels_.library(device)) {}
 
@@ -55,67 +45,22 @@ class Bench : public lab::Bench {
     for (const Rung rung : all_of<Rung>()) rungs.add({rung, reason_of(rung)});
     report.add(std::move(rungs));
     if (sizes_.quick) {
-      lab::leave_out(report, {"formats", "page sizes", "schemes", "batches", "contexts", "prefixes",
-                              "MLA", "bytes counted"});
+      lab::leave_out(report, {"formats", "schemes", "batches", "contexts", "MLA", "bytes counted"});
     }
     climb_ladder();
     if (!sizes_.quick) {
       climb_formats();
-      climb_page_sizes();
       climb_schemes();
       climb_batches();
       climb_contexts();
-      climb_prefixes();
       climb_latent();
     }
-    add_resources();
     lab::append(report.checks, ladder.checks());
     report.summary = summary();
   }
 
  private:
   using Cutting = Launching::Cutting;
-
-  lab::LadderPlan plan_for(const Step& step, bool side) const {
-    lab::LadderPlan plan;
-    plan.rate = lab::Rate::gb_per_s;
-    plan.work = {.bytes_read = least_bytes(step)};
-    plan.shape = words_of(step);
-    plan.flush_l2 = true;  // between two steps of decoding a model reads all of its weights
-    plan.rounds = side ? sizes_.side_rounds : sizes_.rounds;
-    if (side) plan.turn = {sizes_.side_settle_ms, 25, 20, 20};
-    if (!side) plan.turn.settle_ms = sizes_.settle_ms;
-    return plan;
-  }
-
-  lab::Rung made(std::string name, std::string check, BenchProblem& problem,
-                 const Launching& how) const {
-    lab::Rung rung;
-    rung.name = std::move(name);
-    rung.variant = fmt::format("{} {}", rung.name, words_of(problem.step()));
-    rung.check = std::move(check);
-    rung.check_detail = kWhatIsCompared;
-    rung.configurations = {{.name = fmt::format("pages of {}", problem.step().page_size),
-                            .make = [&problem, how] { return problem.runnable(how); }}};
-    return rung;
-  }
-
-  /// A kernel that only reads, as the peer of all.
-  static lab::Rung reading(BenchProblem& problem) {
-    lab::Rung peer;
-    peer.name = "read";
-    peer.why = "adds up the bytes of K and V, in order";
-    peer.variant = fmt::format("read {}", words_of(problem.step()));
-    peer.rate_id = "read_bandwidth";
-    peer.check = "read";
-    peer.check_detail = "The sum of all words, modulo 2^32, is exact.";
-    peer.cells = {{"what_changed", peer.why}};
-    for (const int blocks : {2, 4, 8, 16}) {
-      peer.configurations.push_back({.name = fmt::format("{} blocks a multiprocessor", blocks),
-                                     .make = [&problem, blocks] { return problem.read(blocks); }});
-    }
-    return peer;
-  }
 
   // ---- the ladder -----------------------------------------------------------------------------------
 
@@ -128,7 +73,6 @@ class Bench : public lab::Bench {
       case Rung::even_splits:
         return {.cutting = Cutting::even, .splits = splits};
       case Rung::balanced:
-      case Rung::larger_pages:
         return {};
     }
     return {};
@@ -154,21 +98,19 @@ class Bench : public lab::Bench {
   }
 
   void climb_ladder() {
-    Step large = sizes_.step, even = sizes_.step;
-    large.page_size = 64;
+    Step even = sizes_.step;
     even.ragged = false;
-    BenchProblem small(device, sizes_.step), larger(device, large), contiguous(device, even);
+    BenchProblem problem(device, kernels_, sizes_.step), contiguous(device, kernels_, even);
     lab::LadderPlan plan = plan_for(sizes_.step, false);
     plan.rate_id = "decode_rate";
     plan.time_id = "decode_time";
     plan.fraction_id = "fraction_of_read";
-    plan.counters = {kDramBytes};
-    plan.peers = {reading(small)};
+    plan.counters = {dram_bytes()};
+    plan.peers = {reading(problem)};
     if (auto peer = library_rung(contiguous)) plan.peers.push_back(std::move(*peer));
     for (const Rung of : all_of<Rung>()) {
-      lab::Rung rung =
-          made(std::string(name_of(of)), fmt::format("ladder_{}", name_of(of)),
-               of == Rung::larger_pages ? larger : small, launching_of(of, sizes_.splits));
+      lab::Rung rung = made(std::string(name_of(of)), fmt::format("ladder_{}", name_of(of)),
+                            problem, launching_of(of, sizes_.splits));
       rung.variant = rung.name;
       rung.why = reason_of(of);
       rung.cells = {{"what_changed", rung.why}};
@@ -233,7 +175,7 @@ class Bench : public lab::Bench {
         Step step = sizes_.step;
         step.page_size = page_size;
         step.type = type;
-        BenchProblem problem(device, step);
+        BenchProblem problem(device, kernels_, step);
         lab::LadderPlan plan = plan_for(step, true);
         plan.rate_id = "format_rate";
         plan.counters = {kDramPipe, kIssueSlots, kAluPipe};
@@ -265,29 +207,6 @@ class Bench : public lab::Bench {
         rows);
   }
 
-  /// Points that are timed one after another, each beside reading alone.
-  void climb_page_sizes() {
-    std::vector<lab::Timed> rows;
-    double done = 0.6;
-    for (const int page_size : sizes_.page_sizes) {
-      Step step = sizes_.step;
-      step.page_size = page_size;
-      BenchProblem problem(device, step);
-      lab::LadderPlan plan = plan_for(step, true);
-      plan.peers = {reading(problem)};
-      plan.peers[0].rate_id.clear();
-      plan.rungs = {made("paged-balanced", "page_sizes", problem, {})};
-      plan.cells = {{"page_size", lab::Cell(page_size)}};
-      keep(rows, climb(plan, done, done + 0.02));
-      done += 0.02;
-    }
-    add_table("page_sizes", "Sizes of a page, in shuffled order",
-              {whole("page_size", "page"), lab::Column{"time", "time"},
-               lab::Column{"bandwidth", "bandwidth"}, real("p10", "", "GB/s", 0),
-               real("p90", "", "GB/s", 0), real("fraction", "of reading alone", "", 3)},
-              rows);
-  }
-
   void climb_schemes() {
     std::vector<lab::Timed> rows;
     double done = 0.7;
@@ -296,7 +215,7 @@ class Bench : public lab::Bench {
       step.kv_heads = step.heads / shared_by;
       if (shared_by == 1)
         step.batch = std::max(step.batch / 4, 1);  // or its cache fills the memory
-      BenchProblem problem(device, step);
+      BenchProblem problem(device, kernels_, step);
       lab::LadderPlan plan = plan_for(step, true);
       plan.rungs = {made("paged-balanced", "schemes", problem, {})};
       const Scheme scheme = shared_by == 1       ? Scheme::mha
@@ -335,7 +254,7 @@ class Bench : public lab::Bench {
       Step step = sizes_.step;
       step.batch = batch;
       step.ragged = false;
-      BenchProblem problem(device, step);
+      BenchProblem problem(device, kernels_, step);
       lab::LadderPlan plan = plan_for(step, true);
       for (const Way& way : {Way{"a block each", {Cutting::even, 1}}, Way{"equal pieces", {}}}) {
         plan.rungs.push_back(made(way.name, "batches", problem, way.how));
@@ -359,7 +278,7 @@ class Bench : public lab::Bench {
       step.batch = 1;
       step.ragged = false;
       step.context = context;
-      BenchProblem problem(device, step);
+      BenchProblem problem(device, kernels_, step);
       lab::LadderPlan plan = plan_for(step, true);
       for (const Way& way : {Way{"a block each", {Cutting::even, 1}}, Way{"pieces for all", {}},
                              Way{"pieces of 256 tokens", {.least = kLeastTokens}},
@@ -376,48 +295,6 @@ class Bench : public lab::Bench {
                lab::Column{"bandwidth", "bandwidth"}, real("p10", "", "GB/s", 0),
                real("p90", "", "GB/s", 0)},
               rows);
-  }
-
-  void climb_prefixes() {
-    std::vector<lab::Timed> rows;
-    double done = 0.92;
-    for (const int prefix : sizes_.prefixes) {
-      Step alone = sizes_.step;
-      alone.ragged = false;
-      Step common = alone;
-      common.prefix = prefix;
-      BenchProblem copies(device, alone), stored_once(device, common);
-      lab::LadderPlan plan = plan_for(common, true);
-      plan.counters = {kDramBytes};
-      const std::string check = "prefixes";
-      plan.rungs = {
-          made("a copy for each request", check, copies, {}),
-          made("stored once, read by each", check, stored_once, {}),
-          made("stored once, read once for several", check, stored_once, {.prefix_once = true})};
-      plan.rungs[0].cells = {{"cache", lab::Cell(cache_bytes(alone) / 1e6)}};
-      for (const std::size_t i : {1, 2}) {
-        plan.rungs[i].cells = {{"cache", lab::Cell(cache_bytes(common) / 1e6)}};
-      }
-      plan.cells = {{"prefix", lab::Cell(prefix)}};
-      std::optional<double> first;
-      for (lab::Timed& timed : climb(plan, done, done + 0.005).rungs) {
-        if (!timed.timed()) continue;
-        const double time = timed.time_ms.median;
-        if (!first) first = time;
-        timed.cells["tokens"] = common.batch / time * 1e3;
-        timed.cells["speedup"] = *first / time;
-        rows.push_back(std::move(timed));
-      }
-      done += 0.005;
-    }
-    add_table(
-        "prefixes",
-        fmt::format("A prefix that all {} requests of {} tokens have in common", sizes_.step.batch,
-                    sizes_.step.context),
-        {whole("prefix"), lab::Column{"rung", "its pages"}, real("cache", "cache held", "MB", 0),
-         real("dram", "DRAM", "MB", 0), lab::Column{"time", "time"},
-         real("tokens", "tokens of a layer", "1/s", 0), real("speedup", "of copies", "", 2)},
-        rows);
   }
 
   /// MLA, whose limit is the tensor cores: beside the same cache's bytes.
@@ -471,34 +348,6 @@ class Bench : public lab::Bench {
               rows);
   }
 
-  static void keep(std::vector<lab::Timed>& rows, lab::Climb climb) {
-    for (lab::Timed& timed : climb.rungs) {
-      if (timed.timed()) rows.push_back(std::move(timed));
-    }
-  }
-
-  /// What the compiled kernels take of a multiprocessor.
-  void add_resources() {
-    lab::Table table{"resources",
-                     "What the timed kernels take of a multiprocessor",
-                     {lab::Column{"kv_dtype", "format"}, whole("threads"), whole("registers"),
-                      whole("spilled", "spilled", "B"), whole("shared", "shared memory", "B"),
-                      whole("blocks", "blocks at once")}};
-    for (const KvType type : all_of<KvType>()) {
-      paged::Problem problem;
-      problem.cache = cache_format(type);
-      problem.head_dim = sizes_.step.head_dim;
-      problem.heads = sizes_.step.heads;
-      problem.kv_heads = sizes_.step.kv_heads;
-      problem.most_rows = problem.heads / problem.kv_heads;
-      const simt::Resources r = kernels_.resources(device, problem);
-      const auto known = [&r](auto value) { return r.compiled ? lab::Cell(value) : lab::Cell(); };
-      table.add({type, r.threads, known(r.registers), known(r.local_bytes), r.dynamic_shared_bytes,
-                 known(r.blocks_per_multiprocessor)});
-    }
-    report.add(std::move(table));
-  }
-
   std::string summary() const {
     const std::string rung(name_of(Rung::balanced));
     std::string text = fmt::format("{}: {} reads its cache at {}", words_of(sizes_.step), rung,
@@ -513,7 +362,6 @@ class Bench : public lab::Bench {
   static constexpr int kMostPlans = 4;
   static constexpr int kLeastTokens = 256;
 
-  const Kernels& kernels_;
   const BenchSizes& sizes_;
   simt::LibraryStatus library_;
 };

@@ -4,7 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/attention/decode/bench/paged_problem.hpp"
+#include "kernels/attention/decode/params.hpp"
+#include "kernels/attention/kv_cache/bench/paged_problem.hpp"
 
 namespace tilestep::decode {
 
@@ -14,11 +15,10 @@ enum class Rung {
   one_block,
   even_splits,
   balanced,
-  larger_pages,
 };
 constexpr auto names_of(Rung) {
   return std::to_array<std::string_view>(
-      {"paged-repeat-kv", "paged-one-block", "paged-even-splits", "paged-balanced", "paged-64"});
+      {"paged-repeat-kv", "paged-one-block", "paged-even-splits", "paged-balanced"});
 }
 constexpr auto reasons_of(Rung) {
   return std::to_array<std::string_view>(
@@ -26,20 +26,16 @@ constexpr auto reasons_of(Rung) {
        "The query heads that share a K/V head are done together: a block for each request and K/V "
        "head.",
        "Each request is split over several blocks, whose parts are merged.",
-       "The pages of all requests are cut into equal pieces, whoever they belong to.",
-       "Pages of 64 tokens in place of 16."});
+       "The pages of all requests are cut into equal pieces, whoever they belong to."});
 }
 
 /// What the bench times. BF16 and 32 query heads of 128 unless a table says otherwise.
 struct BenchSizes {
-  Step step;  ///< of the ladder, of formats and of pages
-  std::vector<int> page_sizes = {1, 4, 16, 64, 256};
+  Step step;                                                      ///< of the ladder and of formats
   std::vector<int> batches = {1, 2, 4, 8, 16, 32, 64, 128, 256};  ///< at the ladder's context
   std::vector<int> contexts = {128, 512, 2048, 8192, 32768};      ///< of one request alone
   std::vector<int> shared_by = {1, 8, 32};  ///< query heads that share a K/V head
-  std::vector<int> prefixes = {
-      2048, 4096, 7168};  ///< tokens of the ladder's context that all requests have in common
-  int splits = 8;         ///< of paged-even-splits
+  int splits = 8;                           ///< of paged-even-splits
   int latent_heads = 128;
   std::vector<int> latent_page_sizes = {64, 16, 256};
   int rounds = 3, side_rounds = 1;
@@ -61,14 +57,10 @@ struct BenchSizes {
 ///  - `bytes`: rung, least, dram, dram_ratio
 ///  - `formats`: kv_dtype, page_size, time, bandwidth, tokens (a second), speedup (over BF16 with such pages), dram_pipe,
 ///    issue_slots, alu_pipe
-///  - `page_sizes`: page_size, time, bandwidth, fraction
 ///  - `batches`: batch, launching, time, bandwidth
 ///  - `contexts`: context, launching, time
 ///  - `schemes`: shared_by, token_bytes, time, bandwidth, tokens, intensity
-///  - `prefixes`: prefix, rung (a copy for each request; stored once; stored and read once), cache (bytes held), dram (bytes
-///    counted), time, tokens (a second), speedup (over copies)
 ///  - `latent`: launching, page_size, requests (of one length, or ragged), time, tflops, bandwidth; MLA on Hopper
-///  - `resources`: kv_dtype, page_size, threads, registers, spilled, shared, blocks
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes);
 
 }  // namespace tilestep::decode

@@ -2,7 +2,8 @@
 
 #include <memory>
 
-#include "kernels/attention/decode/bench/paged_problem.hpp"
+#include "kernels/attention/decode/kernels.hpp"
+#include "kernels/attention/kv_cache/bench/paged_problem.hpp"
 
 namespace tilestep::decode {
 

@@ -3,10 +3,12 @@
 /// \file
 /// The explained step of MLA: what is asked of it, its arrays and how they are cut. Plain data, known to host and kernel.
 
-#include "kernels/attention/decode/paged/problem.hpp"
-#include "kernels/attention/decode/paged/work_plan.hpp"
+#include "kernels/attention/kv_cache/paged/problem.hpp"
+#include "kernels/attention/kv_cache/paged/work_plan.hpp"
 
 namespace tilestep::decode::latent {
+
+namespace paged = kv_cache::paged;
 
 /// A row of the cache has `width` numbers, of which the first `value` are also the value. All in BF16.
 struct ExplainedProblem {

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "kernels/attention/decode/latent/problem.hpp"
-#include "kernels/attention/decode/paged/merge.cu"
+#include "kernels/attention/kv_cache/paged/merge.cu"
 #include "kernels/base/simt/hopper.hpp"
 
 namespace tilestep::decode::latent::SIMT_BACKEND {

@@ -4,7 +4,7 @@
 
 #include "kernels/attention/decode/latent/kernels.hpp"
 #include "kernels/attention/decode/latent/latent.cu"
-#include "kernels/attention/decode/paged/launch.hpp"
+#include "kernels/attention/kv_cache/paged/launch.hpp"
 #include "kernels/base/simt/tensor_map.hpp"
 
 namespace tilestep::decode::latent::SIMT_BACKEND {

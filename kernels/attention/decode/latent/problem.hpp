@@ -8,9 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/attention/decode/paged/problem.hpp"
+#include "kernels/attention/kv_cache/paged/problem.hpp"
 
 namespace tilestep::decode::latent {
+
+namespace paged = kv_cache::paged;
 
 inline constexpr int kLatent = 512, kRope = 64, kRow = kLatent + kRope;
 inline constexpr int kHeadsOfBlock = 64;

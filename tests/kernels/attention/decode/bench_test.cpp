@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "kernels/attention/decode/kernels.hpp"
 #include "tests/catch.hpp"
 #include "tests/kernels/base/lab/timed_emulation.hpp"
 #include "tests/reports.hpp"
@@ -28,11 +29,9 @@ Step small_step() {
 BenchSizes tiny() {
   BenchSizes sizes;
   sizes.step = small_step();
-  sizes.page_sizes = {1, 16};
   sizes.batches = {1, 3};
   sizes.contexts = {17};
   sizes.shared_by = {1, 2, 4};
-  sizes.prefixes = {32};
   sizes.splits = 2;
   sizes.latent_heads = 128;
   sizes.latent_page_sizes = {16};
@@ -52,19 +51,10 @@ TEST_CASE("decode's bench compares, times and counts all that it has", "[decode]
   REQUIRE(ladder.rows.size() == rungs);
   CHECK(tests::table_in(report, "peers").rows.size() == 1);  // cuDNN needs a GPU
   CHECK(tests::table_in(report, "formats").rows.size() == 2 * 4);
-  CHECK(tests::table_in(report, "page_sizes").rows.size() == 2);
   CHECK(tests::table_in(report, "schemes").rows.size() == 3);
   CHECK(tests::table_in(report, "batches").rows.size() == 2 * 2);
   CHECK(tests::table_in(report, "contexts").rows.size() == 4);
-  const lab::Table& prefixes = tests::table_in(report, "prefixes");
-  REQUIRE(prefixes.rows.size() == 3);
-  // Two pages of three requests, of 16 tokens of K and V for two heads: held three times, or once.
-  const double page = 16 * 2 * 128 * 2 * 2 / 1e6;
-  CHECK(tests::number_in(prefixes, 0, "cache") == Approx(3 * 3 * page));
-  CHECK(tests::number_in(prefixes, 1, "cache") == Approx((3 * 1 + 2) * page));
-  CHECK(tests::number_in(prefixes, 2, "cache") == Approx((3 * 1 + 2) * page));
   CHECK(tests::table_in(report, "latent").rows.size() == 2 * 2);
-  CHECK(tests::table_in(report, "resources").rows.size() == 4);
   // All take 1 ms here.
   const lab::Measurement* rate = report.measurement("decode_rate", "paged-balanced");
   REQUIRE(rate != nullptr);
@@ -81,8 +71,7 @@ TEST_CASE("decode's quick bench has the ladder alone", "[decode]") {
   BenchSizes sizes = tiny();
   sizes.quick = true;
   const lab::Report report = bench_report(device, tests::unwatched, sizes);
-  tests::check_quick(report, {"formats", "page_sizes", "schemes", "batches", "contexts", "prefixes",
-                              "latent", "bytes"});
+  tests::check_quick(report, {"formats", "schemes", "batches", "contexts", "latent", "bytes"});
   CHECK(tests::table_in(report, "ladder_measured").rows.size() == count_of<Rung>());
 }
 
@@ -111,7 +100,7 @@ TEST_CASE("decode's peer adds up every word", "[decode]") {
   for (const int context : {1, 16, 333}) {
     Step step = small_step();
     step.context = context;
-    BenchProblem problem(device, step);
+    BenchProblem problem(device, kernels_of(device), step);
     CHECK(problem.read(2).verify().ok());
   }
 }

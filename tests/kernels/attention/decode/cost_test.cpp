@@ -2,7 +2,6 @@
 
 #include "kernels/attention/decode/cost.hpp"
 
-#include "kernels/attention/decode/cache/serving.hpp"
 #include "kernels/attention/decode/run.hpp"
 #include "tests/catch.hpp"
 
@@ -83,64 +82,13 @@ TEST_CASE("Decode: rows of a prompt are free while the weights are read", "[deco
   CHECK(mixed_step(params, 1).cache == Approx(32.0 * 8192 * 32 * 576 * 2 / 4.8e12));
 }
 
-TEST_CASE("Decode: a page's keys fill their sectors unless they are shorter", "[decode]") {
-  const LayerShape layer{Scheme::gqa, 8, 2, row_shape(Scheme::gqa, 32)};
-  const Piece one = piece_of(layer, KvType::bf16, 1);
-  CHECK(one.bytes == 64);
-  CHECK(one.sectors == 2);
-  CHECK(one.of_sectors() == 1);
-  // A row in INT4 has 16 bytes, and two rows a sector.
-  CHECK(piece_of(layer, KvType::int4, 1).of_sectors() == 0.5);
-  CHECK(piece_of(layer, KvType::int4, 4).of_sectors() == 1);
-  // Latent rows of 144 numbers, 288 bytes: nine sectors.
-  const LayerShape latent{Scheme::mla, 8, 1, row_shape(Scheme::mla, 32)};
-  const Piece row = piece_of(latent, KvType::bf16, 1);
-  CHECK(row.bytes == 288);
-  CHECK(row.sectors == 9);
-}
-
-TEST_CASE("Decode: the engine never gives a page to two that do not share it", "[decode]") {
-  for (const int prefix : {0, 20, 64}) {
-    for (const PageSize size : all_of<PageSize>()) {
-      for (std::int64_t seed = 0; seed < 8; ++seed) {
-        const Params params{.page_size = size, .requests = 12, .prefix = prefix, .seed = seed};
-        const Serving serving = serve(params, 32);
-        REQUIRE(serving.steps.size() == 32);
-        for (const Served& step : serving.steps) {
-          CHECK(step.running.size() <= 4);
-          CHECK_FALSE(step.running.empty());
-          CHECK(static_cast<int>(step.running.size()) + step.waiting + step.finished == 12);
-          std::vector<int> named(step.holders.size());
-          for (const Running& one : step.running) {
-            CHECK(static_cast<int>(one.pages.size()) ==
-                  (one.tokens + serving.page_size - 1) / serving.page_size);
-            CHECK(one.tokens <= serving.limit);
-            for (const int page : one.pages) ++named[static_cast<std::size_t>(page)];
-          }
-          CHECK(named == step.holders);
-        }
-        const auto& last = serving.steps.back();
-        CHECK(last.tokens() <= serving.pages * serving.page_size);
-      }
-    }
-  }
-}
-
-TEST_CASE("Decode: a shared prefix is held once", "[decode]") {
-  Params params{.requests = 4, .prefix = 48};
-  const Serving serving = serve(params, 1);
-  int shared = 0;
-  for (const int holders : serving.steps.back().holders) shared += holders > 1 ? 1 : 0;
-  CHECK(shared > 0);
-  params.prefix = 0;
-  CHECK(serve(params, 1).steps.back().free_pages() < serving.steps.back().free_pages());
-}
-
 TEST_CASE("Decode: what it had once is answered with what took its place", "[decode]") {
   const std::pair<const char*, lab::KnobValue> retired[] = {
       {"head_dim", std::string("128")},  {"prefix_read", std::string("per-request")},
       {"serving_step", std::int64_t{3}}, {"request", std::int64_t{1}},
       {"head", std::int64_t{7}},         {"component", std::int64_t{2}},
+      {"page_size", std::string("64")},  {"prefix", std::int64_t{48}},
+      {"requests", std::int64_t{9}},     {"break", std::string("stale-page")},
       {"kv_dtype", std::string("fp16")}};
   for (const auto& knob : retired) {
     const std::string said = error_of([&] { knob_table().params({{knob.first, knob.second}}); });
@@ -149,7 +97,8 @@ TEST_CASE("Decode: what it had once is answered with what took its place", "[dec
     CHECK(contains(said, knob.first));
   }
   // As recordings and capsules of before have them.
-  CHECK_NOTHROW(knob_table().params({{"head_dim", std::string("32")}, {"head", std::int64_t{0}}}));
+  CHECK_NOTHROW(knob_table().params(
+      {{"head_dim", std::string("32")}, {"head", std::int64_t{0}}, {"prefix", std::int64_t{0}}}));
 }
 
 TEST_CASE("Decode: what cannot be together is refused", "[decode]") {

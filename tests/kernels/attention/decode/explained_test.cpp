@@ -9,7 +9,7 @@ using namespace tilestep::decode;
 
 namespace {
 
-void check(simt::Device& device, const Params& params, const std::vector<int>& contexts) {
+void check(simt::Device& device, const Case& params, const std::vector<int>& contexts) {
   INFO(words(params));
   const Compared c = compared_run(device, params, contexts);
   INFO("O " << c.o.error() << " of " << c.o.bound() << ", log-sum-exp " << c.lse.error() << " of "
@@ -28,7 +28,7 @@ TEST_CASE("Decode: every scheme over ragged requests, pages, parts and prefixes"
   const auto device = device_under_test();
   tests::Part part("decode explained", 4);
   for (const Scheme scheme : all_of<Scheme>()) {
-    for (const PageSize size : all_of<PageSize>()) {
+    for (const int size : {1, 4, 16, 64, 256}) {
       for (const int splits : {0, 1, 3}) {
         for (const int prefix : {0, 33}) {
           if (part.skips()) continue;
@@ -44,7 +44,7 @@ TEST_CASE("Decode: every scheme over ragged requests, pages, parts and prefixes"
 
 TEST_CASE("Decode: as many heads, parts, blocks and formats as there can be", "[decode]") {
   struct Setting {
-    Params params;
+    Case params;
     std::vector<int> contexts;
   };
   // Groups of query heads take one, two or four strips of rows.
@@ -62,8 +62,8 @@ TEST_CASE("Decode: as many heads, parts, blocks and formats as there can be", "[
   const Setting others[] = {
       {{.heads = 2, .kv_heads = 1, .splits = 5}, {3, 300, 40}},
       // A block for each of 132 multiprocessors.
-      {{.scheme = Scheme::mqa, .heads = 1, .splits = 0, .page_size = PageSize::p1}, {400, 9}},
-      {{.scheme = Scheme::mla, .heads = 1, .splits = 0, .page_size = PageSize::p1}, {400}},
+      {{.scheme = Scheme::mqa, .heads = 1, .splits = 0, .page_size = 1}, {400, 9}},
+      {{.scheme = Scheme::mla, .heads = 1, .splits = 0, .page_size = 1}, {400}},
       {{.scheme = Scheme::mla, .heads = 2, .splits = 4}, {200, 3}},
       // More query rows than a block has room for, and a number of them that 32 does not divide.
       {{.scheme = Scheme::mqa, .heads = 24, .splits = 2, .prefix = 32}, {40, 0, 33, 50, 32}},
@@ -76,7 +76,7 @@ TEST_CASE("Decode: as many heads, parts, blocks and formats as there can be", "[
 
 TEST_CASE("Decode: K of a prefix is asked for once a group", "[decode]") {
   const auto device = device_under_test();
-  const Params params{.heads = 4, .kv_heads = 2, .splits = 1, .prefix = 32};
+  const Case params{.heads = 4, .kv_heads = 2, .splits = 1, .prefix = 32};
   const Compared once = compared_run(*device, params, {40, 33, 50, 32});
   const std::int64_t row = params.head_dim * 2 * params.kv_heads;
   CHECK(once.outcome.asked[paged::kK].loaded == (32 + 8 + 1 + 18 + 0) * row);
@@ -84,7 +84,7 @@ TEST_CASE("Decode: K of a prefix is asked for once a group", "[decode]") {
 
 TEST_CASE("Decode: any row and component can be followed", "[decode]") {
   const auto device = device_under_test();
-  const Params params{.heads = 4, .kv_heads = 2, .splits = 1};
+  const Case params{.heads = 4, .kv_heads = 2, .splits = 1};
   const Chosen chosen{1, 3, 21};
   const Compared c = compared_run(*device, params, {40, 33}, chosen);
   const Row want = exact_row(c.inputs, chosen.request, chosen.head);
@@ -99,7 +99,7 @@ TEST_CASE("Decode: any row and component can be followed", "[decode]") {
 }
 
 TEST_CASE("Decode: no order of the threads changes an answer", "[decode]") {
-  const Params params{.heads = 4, .kv_heads = 1, .splits = 3};
+  const Case params{.heads = 4, .kv_heads = 1, .splits = 3};
   const auto device = device_under_test();
   const Compared first = compared_run(*device, params, {70, 20});
   for (const simt::ThreadOrder order :
@@ -114,13 +114,14 @@ TEST_CASE("Decode: no order of the threads changes an answer", "[decode]") {
 
 TEST_CASE("Decode: parts that are not merged, and a stale page, are found", "[decode]") {
   const auto device = device_under_test();
-  Params params{.heads = 4, .kv_heads = 1, .splits = 3, .broken = Break::unmerged_splits};
+  Case params{.heads = 4, .kv_heads = 1, .splits = 3, .unmerged = true};
   CHECK_FALSE(compared_run(*device, params, {70, 20}).ok());
-  params.broken = Break::repeat_kv;
+  params.unmerged = false;
+  params.repeat_kv = true;
   const Compared repeated = compared_run(*device, params, {70, 20});
   CHECK(repeated.ok());
   CHECK(repeated.outcome.asked == repeated.outcome.formula);
-  params.broken = Break::none;
+  params.repeat_kv = false;
   const Compared once = compared_run(*device, params, {70, 20});
   CHECK(repeated.outcome.asked[paged::kK].loaded == 4 * once.outcome.asked[paged::kK].loaded);
   // A page of one request in the table of another.

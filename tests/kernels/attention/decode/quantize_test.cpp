@@ -1,16 +1,17 @@
 // A cache in fewer bits: every number is within half a step of itself, and channels keep outliers to themselves.
 
-#include "kernels/attention/decode/cache/quantize.hpp"
+#include "kernels/attention/kv_cache/quantize.hpp"
 
 #include <cmath>
 
+#include "kernels/base/lab/names.hpp"
 #include "tests/catch.hpp"
 
 using namespace tilestep;
-using namespace tilestep::decode;
+using namespace tilestep::kv_cache;
 
 TEST_CASE("Decode: a quantized number is within half a step", "[decode]") {
-  const Params params{.heads = 2, .kv_heads = 2};
+  const Case params{.heads = 2, .kv_heads = 2};
   const Inputs inputs = make_inputs(params, std::vector<int>{40, 7});
   for (const KvType type : {KvType::int8, KvType::int4}) {
     for (const Scales scales : all_of<Scales>()) {
@@ -39,7 +40,7 @@ TEST_CASE("Decode: two numbers of 4 bits lie in a byte, the first in the low hal
 
 TEST_CASE("Decode: outliers of a channel cost less where the channel has a scale of its own",
           "[decode]") {
-  const Params params{.heads = 4, .kv_heads = 2, .head_dim = 64};
+  const Case params{.heads = 4, .kv_heads = 2, .head_dim = 64};
   const Inputs inputs = make_inputs(params, std::vector<int>{200});
   for (const KvType type : {KvType::int8, KvType::int4}) {
     const FormatError by_token = format_error(inputs, 0, type, Scales::token);

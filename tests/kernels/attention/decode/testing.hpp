@@ -1,11 +1,13 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "kernels/attention/decode/explained/run_explained.hpp"
-#include "kernels/attention/decode/reference.hpp"
+#include "kernels/attention/decode/explained.hpp"
+#include "kernels/attention/kv_cache/reference.hpp"
 #include "kernels/base/lab/closest.hpp"
 #include "kernels/lessons.hpp"
 #include "tests/kernels/device.hpp"
@@ -20,12 +22,10 @@ inline std::unique_ptr<simt::Device> device_under_test(
   return tests::device_under_test(kTable, {.order = order, .seed = seed, .completion = completion});
 }
 
-inline std::string words(const Params& p) {
-  std::string text;
-  for (const auto& [id, value] : knob_table().settings(p)) {
-    text += id + "=" + lab::to_text(value) + " ";
-  }
-  return text;
+inline std::string words(const Case& of) {
+  return fmt::format("{} heads={} kv_heads={} splits={} page_size={} {} {} prefix={}",
+                     name_of(of.scheme), of.heads, of.kv_heads, of.splits, of.page_size,
+                     name_of(of.kv_dtype), name_of(of.scales), of.prefix);
 }
 
 /// A run of the explained kernel on requests of these lengths, beside what is right.
@@ -37,7 +37,7 @@ struct Compared {
 
   bool ok() const { return o.ok() && lse.ok(); }
 };
-inline Compared compared_run(simt::Device& device, const Params& params,
+inline Compared compared_run(simt::Device& device, const Case& params,
                              const std::vector<int>& contexts, const Chosen& chosen = {}) {
   Compared c;
   c.inputs = make_inputs(params, contexts);

@@ -89,7 +89,7 @@ paged::Arrays arrays_of(OnDevice& on) {
           on.part_m.span(),     on.part_l.span(), on.arrived.span(), on.parts.span()};
 }
 
-Answer paged_answer(simt::Device& device, const Params& params, const Inputs& inputs,
+Answer paged_answer(simt::Device& device, const Case& params, const Inputs& inputs,
                     const Cache& cache, const How& how, int launches = 1) {
   const paged::WorkPlan plan = cut_into(
       {params.heads, params.cached_heads(), inputs.page_size, how.repeat_kv}, inputs.contexts, how);
@@ -106,7 +106,7 @@ Answer paged_answer(simt::Device& device, const Params& params, const Inputs& in
 }
 
 /// Shared pages once for groups of at most `most` requests: by one launch, or by one for them and one for the others.
-Answer shared_answer(simt::Device& device, const Params& params, const Inputs& inputs,
+Answer shared_answer(simt::Device& device, const Case& params, const Inputs& inputs,
                      const Cache& cache, int most, bool two) {
   const paged::Cut cut{params.heads, params.cached_heads(), inputs.page_size};
   const int pitch = OnDevice::longest(inputs);
@@ -153,8 +153,8 @@ Answer latent_answer(simt::Device& device, const Inputs& inputs, const Cache& ca
 }
 
 /// A cache and what attending to it comes to.
-struct Case {
-  Case(const Params& p, const std::vector<int>& contexts)
+struct Given {
+  Given(const Case& p, const std::vector<int>& contexts)
       : params(p), inputs(make_inputs(p, contexts)), cache(cache_of(inputs, p.kv_dtype, p.scales)) {
     Inputs kept = inputs;
     kept.k = cache.k.values;
@@ -171,14 +171,14 @@ struct Case {
     CHECK(lse.ok());
   }
 
-  Params params;
+  Case params;
   Inputs inputs;
   Cache cache;
   Reference exact;
 };
 
-Params heads_of(Scheme scheme, int heads, int kv_heads, PageSize size = PageSize::p16,
-                KvType type = KvType::bf16, Scales scales = Scales::token) {
+Case heads_of(Scheme scheme, int heads, int kv_heads, int size = 16, KvType type = KvType::bf16,
+              Scales scales = Scales::token) {
   return {.scheme = scheme,
           .heads = heads,
           .kv_heads = kv_heads,
@@ -193,8 +193,8 @@ Params heads_of(Scheme scheme, int heads, int kv_heads, PageSize size = PageSize
 TEST_CASE("Timed decode equals double: lengths, pages and cuts", "[decode]") {
   const auto device = device_under_test();
   tests::Part part("decode timed", 2);
-  for (const PageSize size : {PageSize::p1, PageSize::p16, PageSize::p64, PageSize::p256}) {
-    const Case of(heads_of(Scheme::gqa, 4, 2, size), {0, 1, 15, 16, 17, 150});
+  for (const int size : {1, 16, 64, 256}) {
+    const Given of(heads_of(Scheme::gqa, 4, 2, size), {0, 1, 15, 16, 17, 150});
     for (const How& how : {How{false, 1}, How{false, 3}, How{true, 1}, How{true, 5},
                            How{false, 3, true}, How{true, 5, false, true}}) {
       if (part.skips()) continue;
@@ -205,35 +205,35 @@ TEST_CASE("Timed decode equals double: lengths, pages and cuts", "[decode]") {
 
 TEST_CASE("Timed decode equals double: formats and groups of query heads", "[decode]") {
   const auto device = device_under_test();
-  std::vector<Params> settings;
+  std::vector<Case> settings;
   for (const KvType type : all_of<KvType>()) {
     for (const Scales scales : all_of<Scales>()) {
       if (!is_quantized(type) && scales != Scales::token) continue;
-      settings.push_back(heads_of(Scheme::gqa, 8, 2, PageSize::p16, type, scales));
+      settings.push_back(heads_of(Scheme::gqa, 8, 2, 16, type, scales));
     }
     // In the narrow kernel, in that of sixteen rows, and in the wide one.
     for (const int heads : {1, 9, 32, 64}) {
-      settings.push_back(heads_of(Scheme::mqa, heads, 1, PageSize::p16, type));
+      settings.push_back(heads_of(Scheme::mqa, heads, 1, 16, type));
     }
   }
   tests::Part part("decode timed formats", 2);
-  for (const Params& params : settings) {
+  for (const Case& params : settings) {
     if (part.skips()) continue;
-    const Case of(params, {70, 33});
+    const Given of(params, {70, 33});
     of.check(paged_answer(*device, of.params, of.inputs, of.cache, {true, 3}));
   }
 }
 
 TEST_CASE("Timed decode: a long request in many parts, and one launch after another", "[decode]") {
   const auto device = device_under_test();
-  const Case of(heads_of(Scheme::mqa, 2, 1), {500, 3});
+  const Given of(heads_of(Scheme::mqa, 2, 1), {500, 3});
   of.check(paged_answer(*device, of.params, of.inputs, of.cache, {true, 7}));
   // What counts the parts that have arrived is left as it was found.
   of.check(paged_answer(*device, of.params, of.inputs, of.cache, {false, 5}, 3));
 }
 
 TEST_CASE("Timed decode: no order of the threads changes an answer", "[decode]") {
-  const Case of(heads_of(Scheme::gqa, 4, 2), {150, 20});
+  const Given of(heads_of(Scheme::gqa, 4, 2), {150, 20});
   const How how{true, 3};
   const Answer first = paged_answer(*device_under_test(), of.params, of.inputs, of.cache, how);
   for (const simt::ThreadOrder order :
@@ -250,11 +250,11 @@ TEST_CASE("Timed decode reads a shared prefix once for several requests", "[deco
   for (const simt::ThreadOrder order :
        {simt::ThreadOrder::ascending, simt::ThreadOrder::shuffled}) {
     const auto device = device_under_test(order, 5);
-    for (const PageSize size : {PageSize::p1, PageSize::p16}) {
+    for (const int size : {1, 16}) {
       for (const KvType type : {KvType::bf16, KvType::int4}) {
-        Params params = heads_of(Scheme::gqa, 8, 2, size, type);
+        Case params = heads_of(Scheme::gqa, 8, 2, size, type);
         params.prefix = 32;
-        const Case of(params, {50, 32, 97, 20, 3, 64});
+        const Given of(params, {50, 32, 97, 20, 3, 64});
         // One launch for all; two over the same slots; groups of as many requests as there is room for, and of two.
         for (const int most : {2, 16}) {
           for (const bool two : {false, true}) {
@@ -269,9 +269,9 @@ TEST_CASE("Timed decode reads a shared prefix once for several requests", "[deco
 
 TEST_CASE("Timed decode refuses what it is not compiled for", "[decode]") {
   const auto device = device_under_test();
-  Params params = heads_of(Scheme::gqa, 4, 2);
+  Case params = heads_of(Scheme::gqa, 4, 2);
   params.head_dim = 32;
-  const Case of(params, {5});
+  const Given of(params, {5});
   CHECK(tests::contains(tests::error_of([&] {
                           paged_answer(*device, params, of.inputs, of.cache, {false, 1});
                         }),
@@ -281,8 +281,8 @@ TEST_CASE("Timed decode refuses what it is not compiled for", "[decode]") {
 TEST_CASE("Latent decode equals double: lengths, pages, parts and heads", "[decode]") {
   const auto device = device_under_test();
   tests::Part part("decode latent", 2);
-  for (const PageSize size : {PageSize::p1, PageSize::p16, PageSize::p64, PageSize::p256}) {
-    const Case of(heads_of(Scheme::mla, 16, 1, size), {0, 1, 65, 130});
+  for (const int size : {1, 16, 64, 256}) {
+    const Given of(heads_of(Scheme::mla, 16, 1, size), {0, 1, 65, 130});
     for (const How& how : {How{false, 1}, How{true, 3}}) {
       if (part.skips()) continue;
       of.check(latent_answer(*device, of.inputs, of.cache, how));
@@ -290,13 +290,13 @@ TEST_CASE("Latent decode equals double: lengths, pages, parts and heads", "[deco
   }
   for (const int heads : {1, 64, 128, 192}) {
     if (part.skips()) continue;
-    const Case of(heads_of(Scheme::mla, heads, 1, PageSize::p64), {70});
+    const Given of(heads_of(Scheme::mla, heads, 1, 64), {70});
     of.check(latent_answer(*device, of.inputs, of.cache, {false, 2}));
   }
 }
 
 TEST_CASE("Latent decode: no order of the threads changes an answer", "[decode]") {
-  const Case of(heads_of(Scheme::mla, 128, 1, PageSize::p16), {100, 20});
+  const Given of(heads_of(Scheme::mla, 128, 1, 16), {100, 20});
   const Answer first = latent_answer(*device_under_test(), of.inputs, of.cache, {true, 2});
   for (const simt::ThreadOrder order :
        {simt::ThreadOrder::descending, simt::ThreadOrder::shuffled}) {

@@ -60,8 +60,8 @@ TEST_CASE("trial settings are right with the lesson's own kernels, and run every
   // Kernels of the bench alone; of merge.cu a run has what it does inside the kernel of paged.cu.
   const std::set<std::string> of_bench = {
       "kernels/attention/decode/latent/latent.cu",
-      "kernels/attention/decode/paged/merge.cu",
-      "kernels/attention/decode/bench/read.cu",
+      "kernels/attention/kv_cache/paged/merge.cu",
+      "kernels/attention/kv_cache/bench/read.cu",
       "kernels/attention/flash_attention/backward_hopper/backward_hopper.cu",
       "kernels/attention/flash_attention/backward_hopper/backward_hopper_rows.cu",
       "kernels/experts/moe_routing/grouped_mma.cu",
@@ -135,7 +135,7 @@ TEST_CASE("what is wrong elsewhere than on show is named with its setting", "[wo
       {"flash-attention", "kernels/attention/flash_attention/naive.cu",
        "__syncthreads();  // all warps' parts are there", "", "seq=50 variant=naive",
        "no barrier is between the two"},
-      {"decode", "kernels/attention/decode/paged/paged.cu", "      me.meet();\n", "",
+      {"decode", "kernels/attention/kv_cache/paged/paged.cu", "      me.meet();\n", "",
        "context=100 heads=64 scheme=mqa splits=0", "still copies to by cp.async"},
   };
   tests::Part part("wrong elsewhere", 2);
@@ -159,7 +159,8 @@ TEST_CASE("code that kernels of other sources have in them is tried with those",
   if (tests::Part("code in other sources", 3).skips()) return;
   const tests::KeptCache cache;
   const Edit same{
-      "decode", "kernels/attention/decode/paged/merge.cu", "#pragma once", "#pragma once", "", ""};
+      "decode", "kernels/attention/kv_cache/paged/merge.cu", "#pragma once", "#pragma once", "",
+      ""};
   const lab::Report report = answered(same, lab::Request::Action::trials);
   CHECK(report.ok());
   CHECK(trials_of(report).size() >= 8);  // of mla it has another kernel

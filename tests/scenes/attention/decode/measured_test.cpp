@@ -52,7 +52,6 @@ TEST_CASE("Decode: questions about a bench have its numbers", "[decode_scene]") 
   CHECK(answer(bench_of({ladder}), "read") == "85 to 95 %");
   CHECK(answer(bench_of({ladder}), "repeat") == "8.0×");
   CHECK(asked(bench_of({ladder}), "repeat").because.find("DRAM") == std::string::npos);
-  CHECK(answer(bench_of({ladder}), "page") == "not asked");
   lab::Table bytes{"bytes", "", {"rung", real("dram", "", "MB", 1)}};
   bytes.add({"paged-repeat-kv", 8000.0});
   bytes.add({"paged-balanced", 1000.0});
@@ -72,30 +71,8 @@ TEST_CASE("Decode: questions about a bench have its numbers", "[decode_scene]") 
   formats.add({"int4", 16, 2.5});
   CHECK(answer(bench_of({formats}), "format") == "2.5×");
 
-  lab::Table pages{"page_sizes", "", {whole("page_size", ""), real("bandwidth", "", "GB/s", 0)}};
-  pages.add({1, 3000.0});
-  pages.add({16, 4000.0});
-  CHECK(answer(bench_of({pages}), "page") == "20 to 50 %");
-
   lab::Table schemes{"schemes", "", {column("scheme", ""), real("tokens", "", "1/s", 0)}};
   schemes.add({"mha", 30000.0});
   schemes.add({"gqa", 240000.0});
   CHECK(answer(bench_of({schemes}), "sharing") == "8.0×");
-}
-
-TEST_CASE("Decode: a question about prefixes has the bench's numbers", "[decode_scene]") {
-  const auto prefixes = [](double each, double once) {
-    lab::Table table{"prefixes",
-                     "",
-                     {whole("prefix"), column("rung", ""), real("dram", "", "MB", 0),
-                      real("speedup", "", "", 2)}};
-    table.add({4096, "a copy for each request", 1000.0, 1.0});
-    table.add({4096, "stored once, read by each", 600.0, each});
-    table.add({4096, "stored once, read once for several", 500.0, once});
-    return bench_of({table});
-  };
-  CHECK(answer(prefixes(1.5, 1.2), "prefix") == "One copy, read by each request");
-  CHECK(answer(prefixes(1.2, 1.5), "prefix") == "One copy, read once for eight requests");
-  CHECK(answer(prefixes(1.5, 1.52), "prefix") == "No difference of more than 5 %");
-  CHECK(answer(bench_of({}), "prefix") == "not asked");
 }

@@ -1,16 +1,14 @@
 // The pictures of decoding that stand beside its steps, held to the tables and the trace that they are drawn from: what
-// many rows, a batch and a step cost, the sectors of the gather, and when the blocks were at work.
+// many rows, a batch and a step cost and when the blocks were at work.
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <set>
 
 #include "kernels/base/lab/recording.hpp"
 #include "scenes/attention/decode/scene.hpp"
 #include "tests/scenes/shown.hpp"
 
 using namespace tilestep;
-using decode::GatherTrace, decode::ItemTrace;
+using decode::ItemTrace;
 using picture::Key;
 using scenes::Cursor, scenes::DecodeScene;
 using Shown = tests::Shown<DecodeScene>;
@@ -62,7 +60,7 @@ lab::Report recorded(std::int64_t splits) {
 TEST_CASE("Decode: points on the roofline are the formula's", "[decode_scene]") {
   for (const char* scheme : {"gqa", "mla"}) {
     Shown shown(lab::Settings{{"scheme", std::string(scheme)}});
-    const decode::LayerShape layer = decode::layer_shape(params_of(shown));
+    const decode::LayerShape layer = params_of(shown).layer();
     for (const int rows : decode::kRows) {
       const picture::Picture picture = picture_at(*shown, 0, rows);
       const auto& point = mark_named<picture::Curve>(picture, {"rows_point", rows});
@@ -114,81 +112,6 @@ TEST_CASE("Decode: the parts of a step with rows of a prompt are the formula's",
     if (at % 3 > 0) CHECK(spans.begin[at] == spans.end[at - 1]);
     if (at % 3 == 2) CHECK(spans.end[at] == Approx(1e3 * step.seconds()));
   }
-}
-
-TEST_CASE("Decode: the crossing that is asked for is at another context than the one on show",
-          "[decode_scene]") {
-  Shown shown;
-  const auto question = shown->question({Cursor{}});
-  REQUIRE(question);
-  CHECK(question->id == "crossing");
-  Shown longer({{"context", std::int64_t{4 * 8192}}});
-  const picture::Picture picture = picture_at(*longer, 0);
-  CHECK(question->values.at(static_cast<std::size_t>(question->answer)) ==
-        Approx(mark_named<picture::Curve>(picture, {"crossing"}).x[0]));
-}
-
-TEST_CASE("Decode: the sectors on show are those that the kernel's copies were traced in",
-          "[decode_scene]") {
-  for (const char* size : {"1", "4", "16"}) {
-    for (const char* format : {"bf16", "int4"}) {
-      CAPTURE(size, format);
-      Shown shown({{"page_size", std::string(size)}, {"kv_dtype", std::string(format)}});
-      const auto& trace = shown.trace();
-      const int end = trace.end_of(trace.items[static_cast<std::size_t>(trace.traced_item)]);
-      CHECK(
-          mark_named<picture::Strip>(picture_at(*shown, end - 1), {"gather_sector"}).items.count ==
-          0);
-      const picture::Picture picture = picture_at(*shown, end);
-      const auto& strip = mark_named<picture::Strip>(picture, {"gather_sector"});
-      REQUIRE(strip.items.count > 0);
-      // In the traced pages, at the place of the item's K/V head. A piece of half a sector begins in the middle of one.
-      const ItemTrace& item = trace.items[static_cast<std::size_t>(trace.traced_item)];
-      const std::int64_t row = trace.shape.key * decode::bits_of(trace.shape.kv_dtype) / 8;
-      const std::int64_t piece_bytes = row * trace.shape.page_size;
-      const auto stands_there = [&](std::size_t sector, const GatherTrace& gather) {
-        const std::int64_t first = (gather.page * 2 + item.kv_head) * piece_bytes;
-        const std::uint64_t used = strip.used[sector];
-        return strip.address[sector] + std::countr_zero(used) == first;
-      };
-      // As many sectors and used bytes of each page as were traced; the last page may be cut off.
-      std::size_t at = 0;
-      for (const GatherTrace& gather : trace.gathers) {
-        std::int64_t bytes = 0;
-        int sectors = 0;
-        for (; sectors < gather.sectors && at < strip.address.size(); ++sectors, ++at) {
-          if (sectors > 0) CHECK(strip.address[at] == strip.address[at - 1] + 32);
-          if (sectors == 0) CHECK(stands_there(at, gather));
-          for (int byte = 0; byte < 32; ++byte) bytes += strip.used[at] >> byte & 1;
-        }
-        if (at == strip.address.size()) break;
-        CHECK(bytes == gather.bytes);
-      }
-      CHECK(at == strip.address.size());
-      std::set<std::int64_t> lines;
-      for (const std::int64_t address : strip.address) lines.insert(address / 128);
-      CHECK(lines.size() <= 8);
-      // The formula's row of this page size says what was traced of a full page.
-      const GatherTrace& first = trace.gathers.front();
-      const decode::Piece piece = decode::piece_of(decode::layer_shape(params_of(shown)),
-                                                   trace.shape.kv_dtype, trace.shape.page_size);
-      if (first.tokens == trace.shape.page_size) CHECK(first.bytes == piece.bytes);
-      if (first.tokens == trace.shape.page_size) CHECK(first.sectors == piece.sectors);
-    }
-  }
-}
-
-TEST_CASE("Decode: a stale page's sectors are crossed out", "[decode_scene]") {
-  Shown shown(lab::Settings{{"break", std::string("stale-page")}});
-  const picture::Picture picture = picture_at(*shown, shown.trace().answered());
-  const auto& strip = mark_named<picture::Strip>(picture, {"gather_sector"});
-  int wrong = 0, sectors = 0;
-  for (const auto state : strip.items.state.each) wrong += state == picture::State::wrong ? 1 : 0;
-  for (const GatherTrace& gather : shown.trace().gathers) {
-    if (!gather.owned) sectors += gather.sectors;
-  }
-  CHECK(wrong == sectors);
-  CHECK(sectors > 0);
 }
 
 TEST_CASE("Decode: blocks at work over a GPU's clock are the recorded items", "[decode_scene]") {

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "kernels/attention/kv_cache/kernels.hpp"
+#include "kernels/attention/kv_cache/paged/work_plan.hpp"
+#include "kernels/attention/kv_cache/quantize.hpp"
+#include "kernels/attention/kv_cache/reference.hpp"
+#include "kernels/base/lab/bench.hpp"
+
+/// What is timed: kernels and peers on one cache.
+namespace tilestep::kv_cache {
+
+/// A step of decoding of a layer with paged heads: one query a request and query head.
+struct Step {
+  int heads = 32, kv_heads = 4, head_dim = 128;
+  int batch = 64, context = 8192;  ///< tokens of a request, on average
+  bool ragged = true;              ///< requests have from half to one and a half of that
+  int page_size = 16;
+  KvType type = KvType::bf16;
+  int prefix =
+      0;  ///< tokens that all requests have in common, whole pages and no more than the shortest has
+};
+/// Tokens of each request; their sum is batch × context.
+std::vector<int> contexts_of(const Step& step);
+/// Bytes that must be read and written at least: keys, values and scales of all tokens, those of the prefix once, the
+/// block table, q and O.
+double least_bytes(const Step& step);
+
+/// K and V of all pages that are held.
+double cache_bytes(const Step& step);
+
+/// How a step is launched.
+struct Launching {
+  enum class Cutting {
+    balanced,   ///< equal pieces, a block each
+    even,       ///< each request and K/V head in `splits` parts, a block each
+    repeat_kv,  ///< in equal pieces, each query head on its own
+  };
+  Cutting cutting = Cutting::balanced;
+  int splits = 1;
+  bool merge_apart = false;  ///< by a second kernel
+  int least = 0;  ///< tokens of a balanced piece at least; 0: pieces for all multiprocessors
+  /// Of balanced pieces: the prefix is read once for as many requests as a block has room for, by a launch of its own.
+  bool prefix_once = false;
+};
+
+/// Work items on the device, and room for their parts.
+struct DeviceCut {
+  /// `rows` query heads of a slot at most, of `columns` numbers of O.
+  DeviceCut(simt::Device& device, const paged::WorkPlan& plan, int rows, int columns);
+
+  simt::Buffer<paged::WorkItem> items;
+  simt::Buffer<int> first_item, arrived, parts;
+  simt::Buffer<float> part_o, part_m, part_l;
+};
+
+/// Rows that a cache repeats: prime, so that no two pages are alike.
+inline constexpr int kPeriodRows = 2053;
+/// Normal numbers, rounded to BF16.
+std::vector<float> normal_numbers(std::size_t count, unsigned seed);
+/// Pages of each request, [batch × pitch], any page of the pool once, but for the prefix: those of one request lie far
+/// from each other.
+std::vector<int> shuffled_table(const Step& step, const std::vector<int>& context, int pitch);
+/// Of the longest request.
+int table_pitch_of(const Step& step, const std::vector<int>& context);
+/// Pages of all requests, those of the prefix once.
+std::size_t pages_of(const Step& step, const std::vector<int>& context);
+/// Adds O's row `got` against double: a query and the rows of the cache that it attends to, as `one` has them.
+void add_row(lab::Closest& closest, const Inputs& one, const std::vector<float>& got, KvType type);
+
+/// A cache made ready on the device, its pages in shuffled order. Rows of K and V repeat a period, so that the host
+/// knows each of their numbers; O is compared with double for some heads of some requests.
+class BenchProblem {
+ public:
+  BenchProblem(simt::Device& device, const PagedKernels& kernels, const Step& step);
+
+  const Step& step() const { return step_; }
+
+  /// The kernel, launched so.
+  lab::Runnable runnable(const Launching& how);
+  /// A kernel that only adds up the bytes of K and V, with so many blocks a multiprocessor.
+  lab::Runnable read(int blocks);
+  /// cuDNN's `plan` for requests of `step.context` tokens each, in one piece: the same arrays, taken so. Not ragged,
+  /// 16 bits.
+  lab::Runnable library(int plan);
+  simt::LibraryAttention library_attention() const;
+
+ private:
+  std::function<void()> launch_of(const Launching& how);
+  std::function<void()> launch_of_two(const Launching& how);
+  int blocks_of(const paged::Problem& problem) const;
+  paged::WorkPlan plan_of(const Launching& how, const paged::Problem& problem) const;
+  paged::Problem problem_of(const Launching& how) const;
+  paged::Arrays arrays_of(DeviceCut& cut);
+  /// O's row of a request and head against double, where token t has row row_of(t) of the cache.
+  template <class RowOf>
+  void compare_row(lab::Closest& closest, int request, int head, int tokens, RowOf row_of) const;
+  /// Of some requests and heads; of tokens that lie in pages, or one after the other.
+  lab::Closest compared(bool in_pages) const;
+
+  simt::Device& device_;
+  const PagedKernels& kernels_;
+  Step step_;
+  std::vector<int> context_, table_;
+  int table_pitch_ = 0;
+  std::vector<float> q_values_;
+  Quantized k_period_, v_period_;  ///< of kPeriod rows
+  simt::Buffer<std::uint16_t> q_, o_;
+  simt::Buffer<float> lse_;
+  simt::Buffer<unsigned> sum_;
+  lab::Repeated<std::uint8_t> k_, v_;
+  std::optional<lab::Repeated<float>> k_scales_, v_scales_;
+  simt::Buffer<int> context_on_device_, table_on_device_;
+};
+
+}  // namespace tilestep::kv_cache

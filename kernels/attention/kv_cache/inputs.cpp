@@ -1,0 +1,124 @@
+#include "kernels/attention/kv_cache/inputs.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+#include <random>
+
+#include "kernels/base/lab/random.hpp"
+#include "kernels/base/numeric/small_float.hpp"
+
+namespace tilestep::kv_cache {
+namespace {
+
+constexpr int kChannelsPerOutlier = 16;
+
+/// Box and Muller, "A note on the generation of random normal deviates", 1958.
+std::vector<float> normal_floats(std::mt19937& generator, std::size_t count) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; i += 2) {
+    const double radius = std::sqrt(-2 * std::log(lab::uniform(generator)));
+    const double angle = 2 * std::numbers::pi * lab::uniform(generator);
+    values[i] = static_cast<float>(radius * std::cos(angle));
+    if (i + 1 < count) values[i + 1] = static_cast<float>(radius * std::sin(angle));
+  }
+  return values;
+}
+
+/// Moves some channels of each head by an amount that all its tokens share.
+void move_channels(Inputs& inputs, std::mt19937& generator) {
+  const int channels = inputs.layer.row.key;
+  for (int head = 0; head < inputs.layer.cached_heads; ++head) {
+    for (int i = 0; i < channels / kChannelsPerOutlier; ++i) {
+      const std::size_t channel = generator() % static_cast<unsigned>(channels);
+      const double sign = generator() % 2 == 0 ? 1 : -1;
+      const auto by = static_cast<float>(sign * (8 + 8 * lab::uniform(generator)));
+      for (int page = 0; page < inputs.pages; ++page) {
+        for (int slot = 0; slot < inputs.page_size; ++slot) {
+          inputs.k[inputs.key_at(page, head, slot) + channel] += by;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::size_t Inputs::key_at(int page, int head, int slot) const {
+  const auto row = (static_cast<std::size_t>(page) * static_cast<std::size_t>(layer.cached_heads) +
+                    static_cast<std::size_t>(head)) *
+                       static_cast<std::size_t>(page_size) +
+                   static_cast<std::size_t>(slot);
+  return row * static_cast<std::size_t>(layer.row.key);
+}
+
+std::size_t Inputs::value_at(int page, int head, int slot) const {
+  return key_at(page, head, slot) / static_cast<std::size_t>(layer.row.key) *
+         static_cast<std::size_t>(layer.row.value);
+}
+
+std::vector<std::uint16_t> words_of(const std::vector<float>& values) {
+  std::vector<std::uint16_t> words;
+  words.reserve(values.size());
+  for (const float value : values) words.push_back(numeric::Bf16::bits(value));
+  return words;
+}
+
+std::vector<float> values_of(const std::vector<std::uint16_t>& words) {
+  std::vector<float> values;
+  values.reserve(words.size());
+  for (const std::uint16_t word : words) values.push_back(numeric::Bf16::value(word));
+  return values;
+}
+
+Inputs make_inputs(const Case& of, int pages, std::vector<int> contexts,
+                   std::vector<std::vector<int>> tables) {
+  Inputs inputs;
+  inputs.layer = layer_shape(of);
+  inputs.pages = pages;
+  inputs.page_size = of.page_size;
+  inputs.contexts = std::move(contexts);
+  inputs.tables = std::move(tables);
+  const RowShape& row = inputs.layer.row;
+  // What the query of mla is multiplied by is a head's own key of head_dim + rope numbers, absorbed.
+  const int multiplied = row.latent > 0 ? row.latent / 4 + row.rope : row.key;
+  inputs.scale = 1 / std::sqrt(static_cast<double>(multiplied));
+  std::mt19937 generator = lab::generator_of(of.seed);
+  const auto slots = static_cast<std::size_t>(pages) * static_cast<std::size_t>(inputs.page_size) *
+                     static_cast<std::size_t>(inputs.layer.cached_heads);
+  inputs.q = normal_floats(generator, inputs.contexts.size() *
+                                          static_cast<std::size_t>(inputs.layer.heads) *
+                                          static_cast<std::size_t>(row.key));
+  inputs.k = normal_floats(generator, slots * static_cast<std::size_t>(row.key));
+  if (row.latent == 0) {
+    inputs.v = normal_floats(generator, slots * static_cast<std::size_t>(row.value));
+    move_channels(inputs, generator);
+  }
+  for (auto* tensor : {&inputs.q, &inputs.k, &inputs.v}) {
+    for (float& value : *tensor) value = numeric::Bf16::round(value);
+  }
+  return inputs;
+}
+
+Inputs make_inputs(const Case& of, const std::vector<int>& contexts) {
+  const int size = of.page_size;
+  int pages = 1;  // one that nobody has
+  for (const int tokens : contexts) pages += (tokens + size - 1) / size;
+  std::vector<int> order(static_cast<std::size_t>(pages));
+  std::iota(order.begin(), order.end(), 0);
+  std::mt19937 generator = lab::generator_of(of.seed + 5);
+  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[generator() % i]);
+  std::vector<std::vector<int>> tables;
+  for (const int tokens : contexts) {
+    const auto count = static_cast<std::ptrdiff_t>((tokens + size - 1) / size);
+    tables.emplace_back(order.end() - count, order.end());
+    order.erase(order.end() - count, order.end());
+    const std::vector<int>& first = tables.front();
+    const int common = std::min({of.prefix, tokens, contexts.front()}) / size;
+    std::copy_n(first.begin(), common, tables.back().begin());
+  }
+  return make_inputs(of, pages, contexts, std::move(tables));
+}
+
+}  // namespace tilestep::kv_cache

@@ -1,0 +1,445 @@
+#pragma once
+
+/// \file
+/// What the paged kernel is made of: what is fixed when it is compiled, what a launch is told, how a team of warps
+/// gathers its tiles through the block table, and who looks on.
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/attention/kv_cache/paged/formats.hpp"
+#include "kernels/base/simt/hopper.hpp"
+
+namespace tilestep::kv_cache::paged::SIMT_BACKEND {
+
+constexpr unsigned kAllLanes = 0xFFFFFFFFu;
+constexpr float kLn2 = 0.693147180559945f;
+constexpr float kLog2e = 1.442695040888963f;
+
+// ---- what is fixed --------------------------------------------------------------------------------
+
+/// Items of a block that are read but once; those after them whenever they are asked for.
+inline constexpr int kKeptPieces = 32, kPieceBytes = 52;
+
+/// Of a cache F: tiles of kTokens tokens, kS of them on their way or in use in each team's ring. A warp has kEights · 8
+/// query heads; a block kW warps, or with kW 0 one team.
+template <class F, int kDim, int kEightsOfWarp, int kTokensOfTile, int kS, int kW>
+struct Shape {
+  using Format = F;
+  static constexpr int kHeadDim = kDim, kEights = kEightsOfWarp, kTokens = kTokensOfTile;
+  static constexpr int kStages = kS;
+  static constexpr int kMostThreads = 32 * (kW == 0 ? 4 : kW);
+  static constexpr int kRows = 8 * kEights;  ///< of a warp
+  static constexpr int kPitch =
+      kDim * F::kBits / 16;                   ///< of a row of the cache, in units of 16 bits
+  static constexpr int kChunks = kPitch / 8;  ///< of 16 bytes
+  static constexpr int kPairs = kChunks < 2 ? 1 : kChunks / 2;
+  static constexpr int kSteps = kDim / 16;  ///< of 16 columns
+  static constexpr int kStepsOfPair = kSteps / kPairs;
+  static constexpr int kTileUnits = kTokens * kPitch;                   ///< of K or of V
+  static constexpr int kScaleUnits = F::kScales ? 2 * 2 * kTokens : 0;  ///< FP32 of K and of V
+  static constexpr int kStageUnits = 2 * kTileUnits + kScaleUnits;
+  static constexpr int kSums =
+      kSteps + (F::kOffset == 0 ? 0 : 1);  ///< rows of O^T, of 16, and ones
+  static constexpr int kPartColumns =
+      kEights == 1 ? kDim : 32;                        ///< of O, that teams put together at a time
+  static constexpr int kPartPitch = kPartColumns + 4;  ///< keeps a quad's rows in other banks
+  static constexpr int kQueryPitch =
+      kDim + 8;  ///< of a query in shared memory: rows in other banks
+  static_assert(kTokens % 16 == 0 && kTokens <= 32 && kPitch % 8 == 0);
+
+  /// Of a team, where the rows of an item take so many.
+  __host__ __device__ static constexpr int strips(int wanted) { return kEights == 1 ? 1 : wanted; }
+  __host__ __device__ static constexpr int warps(int strips) { return kW == 0 ? strips : kW; }
+};
+
+/// Where things lie in dynamic shared memory: the rings, parts of O of all warps with their maxima and sums, the queries
+/// of this item and the next, and the block's first items.
+template <class T>
+struct Layout {
+  int warps, teams, rows;  ///< rows: of queries of an item, rounded up
+
+  __host__ __device__ constexpr Layout(int strips)
+      : warps(T::warps(strips)), teams(warps / strips), rows(strips * T::kRows) {}
+  __host__ __device__ constexpr int parts() const {
+    return teams * T::kStages * T::kStageUnits * 2;
+  }
+  __host__ __device__ constexpr int queries() const {
+    return parts() + warps * T::kRows * (T::kPartPitch + 2) * 4;
+  }
+  __host__ __device__ constexpr int pieces() const {
+    return queries() + 2 * rows * T::kQueryPitch * 2;
+  }
+  __host__ __device__ constexpr int bytes() const { return pieces() + kKeptPieces * kPieceBytes; }
+};
+
+// ---- what a launch is told ------------------------------------------------------------------------
+
+struct Task {
+  int heads, kv_heads, page_size, table_pitch;
+  int most_rows;   ///< of a slot
+  int page_shift;  ///< page_size is 2 to this power; −1: it is no power of two
+  int strips;      ///< warps of a team, each of which has some of the rows
+  bool k_channels, merges;
+  Merging merging;
+  float scale;  ///< 1 / sqrt(head_dim)
+
+  __host__ __device__ float to_log2() const { return scale * kLog2e; }
+};
+struct Memory {
+  simt::Global<const std::uint16_t> q;
+  simt::Global<const std::uint16_t> k, v;  ///< in units of 16 bits, whatever lies there
+  simt::Global<const float> k_scales, v_scales;
+  simt::Global<const int> table, context;
+  simt::Global<const WorkItem> items;
+  simt::Global<const int> first_item;
+  simt::Global<std::uint16_t> o;
+  simt::Global<float> lse, part_o, part_m, part_l;
+  simt::Global<int> arrived;
+  simt::Global<const int> parts;
+};
+
+// ---- who has what ---------------------------------------------------------------------------------
+
+/// Teams share a block's tiles; the warps of a team share its tiles, and have `strips` strips of rows.
+struct Who {
+  int lane, warp, team, strip, teams, strips;
+
+  __device__ __forceinline__ Who(int warps, int of_strips)
+      : lane(static_cast<int>(threadIdx.x) % 32),
+        // From lane 0, so that the compiler knows it to be the same for the warp.
+        warp(__shfl_sync(kAllLanes, static_cast<int>(threadIdx.x) / 32, 0)),
+        team(warp / of_strips),
+        strip(warp % of_strips),
+        teams(warps / of_strips),
+        strips(of_strips) {}
+
+  __device__ __forceinline__ int group() const { return lane / 4; }  ///< lanes that share a row
+  __device__ __forceinline__ int place() const { return lane % 4; }  ///< in its group
+  /// All of the team have written, or read, what they share.
+  __device__ __forceinline__ void meet() const {
+    if (strips == 1) {
+      __syncwarp();
+    } else {
+      simt::hopper::named_barrier_sync(1 + team, 32 * strips);
+    }
+  }
+};
+
+/// An item, and its tokens first … end - 1.
+struct Piece {
+  WorkItem item;
+  int first, end;
+
+  __device__ __forceinline__ int tiles(int tokens_of_tile) const {
+    return (end - first + tokens_of_tile - 1) / tokens_of_tile;
+  }
+};
+static_assert(sizeof(Piece) <= kPieceBytes);
+
+/// The block's items.
+struct Pieces {
+  const Task& task;
+  const Memory& memory;
+  simt::Shared<Piece> kept;
+  int first, end;
+
+  __device__ __forceinline__ Piece read(int number) const {
+    const WorkItem item = memory.items[number];
+    const int begin = item.first_page * task.page_size;
+    const int all = min(begin + item.pages * task.page_size, memory.context[item.request]);
+    return {item, begin, max(begin, all)};
+  }
+  /// By all threads, which meet afterwards.
+  __device__ __forceinline__ void keep() const {
+    const int thread = static_cast<int>(threadIdx.x);
+    if (thread < kKeptPieces && first + thread < end) kept[thread] = read(first + thread);
+  }
+  __device__ __forceinline__ Piece operator[](int number) const {
+    if (number - first < kKeptPieces) return kept[number - first];
+    return read(number);
+  }
+};
+
+// ---- tiles in shared memory -------------------------------------------------------------------------
+
+/// Chunk c of row r lies at chunk c ^ chunk_key(r), so that eight rows of one chunk, which ldmatrix reads at once, lie
+/// in all 32 banks. Rows of less than 128 bytes share a line of the banks.
+template <class T>
+__device__ constexpr int chunk_key(int row) {
+  return T::kChunks % 8 == 0 ? row & 7
+         : T::kChunks == 4   ? row >> 1 & 3
+         : T::kChunks == 2   ? row >> 2 & 1
+                             : 0;
+}
+
+/// A team's ring of stages: K, V and, where there are any, the scales of both.
+template <class T>
+struct Ring {
+  simt::Shared<std::uint16_t> base;
+
+  __device__ __forceinline__ simt::Shared<std::uint16_t> k(int stage) const {
+    return base + stage * T::kStageUnits;
+  }
+  __device__ __forceinline__ simt::Shared<std::uint16_t> v(int stage) const {
+    return k(stage) + T::kTileUnits;
+  }
+  __device__ __forceinline__ simt::Shared<float> scales(int stage, bool of_v) const {
+    return simt::as<float>(k(stage) + 2 * T::kTileUnits) + (of_v ? T::kTokens : 0);
+  }
+};
+
+/// Four 8 × 8 matrices of units of 16 bits: r[2c + h] has tokens first + 8h … and chunk 2 · pair + c.
+template <class T, bool kTransposed>
+__device__ __forceinline__ void load_pair(unsigned (&r)[4], simt::Shared<std::uint16_t> tile,
+                                          int first, int pair) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int row = first + lane / 8 % 2 * 8 + lane % 8;
+  const int second = T::kChunks == 1 ? 0 : lane / 16;
+  const int chunk = 2 * pair ^ (second ^ chunk_key<T>(lane % 8));
+  const auto from = tile + (row * T::kPitch + chunk * 8);
+  if constexpr (kTransposed) {
+    simt::ldmatrix_x4_trans(r, from);
+  } else {
+    simt::ldmatrix_x4(r, from);
+  }
+}
+
+/// O^T: of each eight heads, columns down, heads across; below them, where a format has an offset, the sum of weights.
+template <class T>
+using Outputs = float[T::kEights][T::kSums][4];
+
+/// A number of O, not yet divided.
+template <class T>
+__device__ __forceinline__ float output_of(const Outputs<T>& o, int half, int step, int e) {
+  using F = typename T::Format;
+  const float sum = o[half][step][e] * (F::per_unit(e / 2) / F::kGain);
+  if constexpr (F::kOffset == 0) return sum;
+  constexpr float kTooMuch = static_cast<float>(F::kOffset) / F::kGain;
+  return fmaf(-kTooMuch, o[half][T::kSums - 1][e % 2], sum);
+}
+
+// ---- gathering --------------------------------------------------------------------------------------
+
+/// Goes through a team's tiles of all of the block's items ahead of those that multiply, and starts their copies. Tile
+/// number n of the block, all items counted on, is team n % teams's.
+template <class T, class W>
+struct Feeder {
+  const Task& task;
+  const Memory& memory;
+  const Pieces& pieces;
+  const Who& me;
+  Ring<T> ring;
+  W& witness;
+  int item;  ///< of the block's
+  int tile, tiles = 0;
+  int request = 0, kv_head = 0, first = 0, end = 0;
+  int page = -1, slot = 0;  ///< of this lane's token of the tile; −1: there is none
+
+  __device__ __forceinline__ Feeder(const Pieces& of_block, const Who& who, Ring<T> into,
+                                    W& looks_on)
+      : task(of_block.task),
+        memory(of_block.memory),
+        pieces(of_block),
+        me(who),
+        ring(into),
+        witness(looks_on),
+        item(of_block.first - 1),
+        tile(who.team) {
+    settle();
+  }
+
+  /// Starts the copies of this tile to a stage and goes on to the next one. Without a tile it closes an empty group of
+  /// copies, so that groups can be counted.
+  __device__ __forceinline__ void feed(int stage) {
+    if (item < pieces.end) {
+      copy(stage);
+      tile += me.teams;
+      settle();
+    }
+    simt::cp_async_commit();
+  }
+
+ private:
+  /// Finds the item of the tile, and asks the table for the pages: they are there when the copies begin, a tile later.
+  __device__ __forceinline__ void settle() {
+    while (tile >= tiles && item < pieces.end) {
+      tile -= tiles;
+      tiles = 0;
+      ++item;
+      if (item == pieces.end) break;
+      const Piece next = pieces[item];
+      request = next.item.request;
+      kv_head = next.item.kv_head;
+      first = next.first;
+      end = next.end;
+      tiles = next.tiles(T::kTokens);
+    }
+    if (item == pieces.end) return;
+    const int token = first + tile * T::kTokens + me.lane % T::kTokens;
+    page = -1;
+    if (token < end) {
+      const int entry = task.page_shift >= 0 ? token >> task.page_shift : token / task.page_size;
+      const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(request) * task.table_pitch + entry;
+      slot = token - entry * task.page_size;
+      page = memory.table[at];  // [step: page]
+      if (me.strip == 0 && me.lane < T::kTokens) witness.looks_up(item, at);
+    }
+  }
+  __device__ __forceinline__ void copy(int stage) {
+    const int row = page < 0 ? -1 : (page * task.kv_heads + kv_head) * task.page_size + slot;
+    if (first + (tile + 1) * T::kTokens <= end) {
+      copy_rows<true>(stage, row);
+    } else {
+      copy_rows<false>(stage, row);
+    }
+    if constexpr (T::Format::kScales) copy_scales(stage, row);
+  }
+  /// A lane keeps to its chunk of the rows. kWhole: all tokens of the tile are there.
+  template <bool kWhole>
+  __device__ __forceinline__ void copy_rows(int stage, int row) {
+    const int thread = me.strip * 32 + me.lane;
+    const int rows_at_once = 32 * me.strips / T::kChunks;
+    const int chunk = thread % T::kChunks;
+    const auto k = ring.k(stage);
+    const auto v = ring.v(stage);
+    const auto from_k = memory.k + chunk * 8;
+    const auto from_v = memory.v + chunk * 8;
+#pragma unroll
+    for (int begin = 0; begin < T::kTokens; begin += rows_at_once) {
+      const int token = begin + thread / T::kChunks;
+      const int from = __shfl_sync(kAllLanes, row, token % T::kTokens);
+      if (T::kTokens % rows_at_once != 0 && token >= T::kTokens) continue;
+      const int to = token * T::kPitch + (chunk ^ chunk_key<T>(token)) * 8;
+      if constexpr (kWhole) {
+        const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(from) * T::kPitch;
+        simt::cp_async16(k + to, from_k + at);  // [step: copy]
+        simt::cp_async16(v + to, from_v + at);
+        witness.copies(item, (at + chunk * 8) * 2);
+      } else {
+        const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(max(from, 0)) * T::kPitch;
+        simt::cp_async16(k + to, from_k + at, from >= 0);
+        simt::cp_async16(v + to, from_v + at, from >= 0);
+        if (from >= 0) witness.copies(item, (at + chunk * 8) * 2);
+      }
+    }
+  }
+  __device__ __forceinline__ void copy_scales(int stage, int row) {
+    if (me.strip != 0 || me.lane >= T::kTokens) return;
+    const int at = max(row, 0);
+    if (!task.k_channels) {
+      simt::cp_async4(ring.scales(stage, false) + me.lane, memory.k_scales + at, row >= 0);
+    }
+    simt::cp_async4(ring.scales(stage, true) + me.lane, memory.v_scales + at, row >= 0);
+    if (row >= 0) witness.asks(kScales, 0, task.k_channels ? 4 : 8);
+  }
+};
+
+// ---- who looks on -----------------------------------------------------------------------------------
+
+/// In a timed kernel nobody does.
+struct Timed {
+  static constexpr bool kRecords = false;
+
+  __device__ __forceinline__ void begin(int, const WorkItem&, int, bool) {}
+  __device__ __forceinline__ void end(int, bool) {}
+  __device__ __forceinline__ void asks(Tensor, int, int) const {}
+  __device__ __forceinline__ void looks_up(int, std::ptrdiff_t) const {}
+  __device__ __forceinline__ void copies(int, std::ptrdiff_t) const {}
+  __device__ __forceinline__ void softmax(int, int, float, float, float, float, float, float) {}
+  template <class T>
+  __device__ __forceinline__ void output(const Outputs<T>&, const Who&, int, int) {}
+  __device__ __forceinline__ void weighs(int, float) const {}
+};
+
+/// In an explained one what each tile does to the chosen row is noted, who did which item when, and what is asked of
+/// memory. The block has one team.
+struct Explained {
+  static constexpr bool kRecords = true;
+
+  simt::Global<Visit> visits;
+  simt::Global<StepRecord> steps;
+  simt::Global<unsigned long long> asked;
+  simt::Global<float> weights;
+  int request, head, component, step_pitch, traced_item;
+  simt::Tape tape;
+  // Where the block is.
+  int order = -1;
+  int row = -1;  ///< the chosen one of the item's, where it has it
+  StepRecord step{};
+
+  __device__ __forceinline__ void begin(int item, const WorkItem& what, int tiles, bool speaks) {
+    ++order;
+    row = row_with(what, request, head);
+    if (!speaks) return;
+    visits[item] = {
+        static_cast<int>(blockIdx.x), simt::multiprocessor(), order, tiles, now(order), 0};
+  }
+  __device__ __forceinline__ void end(int item, bool speaks) const {
+    if (speaks) visits[item].end = now(order + 1);
+  }
+  /// So many bytes are loaded (`kind` 0) or stored (1).
+  __device__ __forceinline__ void asks(Tensor tensor, int kind, int bytes) const {
+    atomicAdd(&asked[2 * tensor + kind], static_cast<unsigned long long>(bytes));
+  }
+  __device__ __forceinline__ void looks_up(int item, std::ptrdiff_t entry) const {
+    asks(kTable, 0, 4);
+    traces(item, kTable, entry * 4, 4);
+  }
+  /// 16 bytes of K and of V, at so many bytes from their beginning.
+  __device__ __forceinline__ void copies(int item, std::ptrdiff_t at) const {
+    asks(kK, 0, 16);
+    asks(kV, 0, 16);
+    traces(item, kK, at, 16);
+    traces(item, kV, at, 16);
+  }
+  /// What a tile does to a row, told by the lanes that share it; scores in units of log2.
+  __device__ __forceinline__ void softmax(int mine, int tokens, float tile_max, float before,
+                                          float after, float rescale, float tile_sum, float l) {
+    if (mine == row) {
+      step = {tile_max * kLn2, before * kLn2, after * kLn2, rescale, tile_sum, l, 0, tokens};
+    }
+  }
+  /// O^T has the tile's part: the lane that shares the row and the lane that holds the component write down the step.
+  template <class T>
+  __device__ __forceinline__ void output(const Outputs<T>& o, const Who& me, int item, int tile) {
+    const int mine = row - me.strip * T::kRows;
+    if (row < 0 || mine < 0 || mine >= T::kRows) return;
+    StepRecord& to = steps[static_cast<std::ptrdiff_t>(item) * step_pitch + tile];
+    if (me.group() == mine % 8 && me.place() == 0) {
+      to.tile_max = step.tile_max;
+      to.m_before = step.m_before;
+      to.m_after = step.m_after;
+      to.rescale = step.rescale;
+      to.tile_sum = step.tile_sum;
+      to.l = step.l;
+      to.tokens = step.tokens;
+    }
+    for (int f = 0; f < T::kSteps; ++f) {
+      for (int e = 0; e < 4; ++e) {
+        const bool here = T::Format::column_of_output(f, e / 2, me.group()) == component &&
+                          me.place() * 2 + e % 2 == mine % 8;
+        if (here) to.o = output_of<T>(o, mine / 8, f, e);
+      }
+    }
+  }
+  __device__ __forceinline__ void weighs(int at, float weight) const { weights[at] = weight; }
+
+ private:
+  __device__ __forceinline__ void traces(int item, Tensor tensor, std::ptrdiff_t at,
+                                         int bytes) const {
+    if (item != traced_item || tape.entries == nullptr) return;
+    tape.access(tensor, static_cast<std::uint64_t>(at), static_cast<std::uint16_t>(bytes),
+                simt::AccessKind::load);
+  }
+  static __device__ long long now([[maybe_unused]] int items) {
+#if defined(__CUDACC__)
+    return simt::device_clock();
+#else
+    return items;
+#endif
+  }
+};
+
+}  // namespace tilestep::kv_cache::paged::SIMT_BACKEND

@@ -1,0 +1,85 @@
+#include "kernels/attention/paged_kv/lesson.hpp"
+
+#include "kernels/attention/paged_kv/bench.hpp"
+#include "kernels/attention/paged_kv/run.hpp"
+#include "kernels/base/lab/replay.hpp"
+#include "kernels/base/simt/launch.hpp"
+
+namespace tilestep::paged_kv {
+namespace {
+
+/// What the kernels are compiled for at least.
+constexpr int kLeastCapability = 80;
+
+lab::Report run(const Params& params, simt::Device& device, lab::Progress& progress) {
+  simt::require_capability(device.info(), "paged-kv", kLeastCapability);
+  return report_of(run_of(params, device, progress));
+}
+
+lab::KnobTable<Params> made_table() {
+  lab::KnobTable<Params> table;
+  table
+      .integer(&Params::context,
+               {"context", "Context", "tokens", "Tokens of a request, on average."}, 1,
+               kMostContext, true)
+      .integer(&Params::batch,
+               {"batch", "Batch", "requests", "How many requests run together at most."}, 1,
+               kMostBatch, true)
+      .integer(&Params::requests,
+               {"requests", "Requests", "", "How many requests come, one after the other."}, 1,
+               kMostRequests, true)
+      .choice(&Params::page_size, {"page_size", "Page size", "tokens", "Tokens of a page."})
+      .integer(&Params::prefix,
+               {"prefix", "Shared prefix", "tokens",
+                "First tokens that all requests have in common: stored once."},
+               0, kMostContext, true)
+      .choice(&Params::kv_dtype,
+              {"kv_dtype", "Cache format", "", "How a number of K and V lies in the cache."})
+      .choice(&Params::broken,
+              {"break", "Break it", "", "Leaves something out, and runs that for real."})
+      .seed("Chooses numbers, lengths and who has which page.");
+  return table;
+}
+
+/// What of a run is of the GPU that it ran on.
+const lab::Replay& replay_of_runs() {
+  static const lab::Replay kReplay{
+      .of_machine = {
+          {"trace.result", "how many are past a tolerance is a matter of the last bit"}}};
+  return kReplay;
+}
+
+}  // namespace
+
+const lab::KnobTable<Params>& knob_table() {
+  static const lab::KnobTable<Params> table = made_table();
+  return table;
+}
+
+const lab::Lesson& lesson() {
+  static const auto lesson =
+      lab::LessonOf<Params>(kLesson,
+                            "Nobody knows how long an answer will be: hand the cache out in pages, "
+                            "and more requests run at once.",
+                            knob_table(), run, bench_report, "steps")
+          .with_telling(
+              {{"single-tokens",
+                "Pages of one token: no slot is empty, and each key is looked up on its own.",
+                {.page_size = PageSize::p1}},
+               {"shared-prefix",
+                "The first 48 tokens are in all tables, in memory once, and read once for all.",
+                {.prefix = 48}},
+               {"stale-page",
+                "A block table names a page that is another request's now.",
+                {.broken = Break::stale_page}}})
+          .with_trials({{},
+                        {.context = 7, .requests = 4, .page_size = PageSize::p4},
+                        {.context = 45, .requests = 3, .page_size = PageSize::p1},
+                        {.prefix = 48},
+                        {.kv_dtype = KvType::int4},
+                        {.context = 50, .prefix = 20, .kv_dtype = KvType::fp8}})
+          .with_replay(replay_of_runs);
+  return lesson;
+}
+
+}  // namespace tilestep::paged_kv

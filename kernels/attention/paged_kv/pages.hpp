@@ -1,0 +1,103 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+/// \file
+/// Who has which page of the KV cache. A pool of pages of equal size; a request's tokens lie in the pages of its
+/// block table, in any order of their numbers. Kwon et al., "Efficient Memory Management for Large Language Model
+/// Serving with PagedAttention", 2023 (arXiv:2309.06180).
+namespace tilestep::paged_kv {
+
+/// Pages, numbered from 0, each free or held by one or more requests.
+class PagePool {
+ public:
+  /// Throws Error for a negative number.
+  explicit PagePool(int pages);
+
+  int pages() const { return static_cast<int>(holders_.size()); }
+  int free_pages() const { return static_cast<int>(free_.size()); }
+  /// How many block tables name the page; 0: it is free.
+  int holders(int page) const { return holders_.at(static_cast<std::size_t>(page)); }
+  /// The page that was given back last, now held once; nothing: none is free.
+  std::optional<int> take();
+  /// One more table names the page. Throws Error for a free one.
+  void share(int page);
+  /// One table less does; the last one frees it. Throws Error for a free one.
+  void give_back(int page);
+  /// What is wrong with the pool itself, in a sentence; empty: nothing.
+  std::string broken() const;
+
+ private:
+  std::vector<int> holders_;  ///< of each page
+  std::vector<int> free_;     ///< a stack
+};
+
+/// A request's part of the cache.
+struct BlockTable {
+  int tokens = 0;
+  std::vector<int> pages;  ///< ⌈tokens / page size⌉
+};
+
+/// What an append did to the pages.
+struct Appended {
+  int page = 0, slot = 0;  ///< where the token lies
+  bool taken = false;      ///< the page is new to the request
+  int copied_from = -1;    ///< the tokens before it in the page were another page's: copy on write
+  int copied_tokens = 0;   ///< so many of them
+};
+
+/// What an admission did: pages that were shared, and the part of one that was copied.
+struct Admitted {
+  int request = 0;
+  int shared_pages = 0;
+  int copied_from = -1, copied_to = -1;  ///< −1: no page was copied
+  int copied_tokens = 0;
+};
+
+/// The block tables of all requests over one pool. A request is a number that is never used again.
+///
+/// A prefix that two requests have in common is stored once: its full pages are in both tables. The page in which
+/// it ends is shared too, until one of them has a token of its own to write there, and is then copied.
+class BlockTables {
+ public:
+  /// Throws Error for a page without tokens.
+  BlockTables(int pages, int page_size);
+
+  int page_size() const { return page_size_; }
+  const PagePool& pool() const { return pool_; }
+  /// Pages that so many tokens lie in.
+  int pages_for(int tokens) const { return (tokens + page_size_ - 1) / page_size_; }
+
+  /// A new request of `tokens` tokens, from 0. Nothing, and nothing changed, where the pool has too few pages.
+  std::optional<Admitted> admit(int tokens);
+  /// The same; its first `shared` tokens are those of the request `of`. Throws Error if `of` is not there or has
+  /// fewer, or `tokens` are fewer.
+  std::optional<Admitted> admit_after(int of, int shared, int tokens);
+  /// One more token. Nothing, and nothing changed, where that needs a page and none is free. Throws Error for a
+  /// request that is not there.
+  std::optional<Appended> append(int request);
+  /// The request leaves; its pages that no other has are free again. Throws Error for one that is not there.
+  void finish(int request);
+
+  bool has(int request) const;
+  /// Throws Error for a request that is not there.
+  const BlockTable& table(int request) const;
+  /// Requests that are there, in the order of their admission.
+  std::vector<int> requests() const;
+  /// Tokens of all requests, those of a shared prefix once each.
+  long long tokens() const;
+  /// Slots of held pages in which no token of any request lies.
+  long long empty_slots() const;
+  /// What is wrong between tables and pool, in a sentence; empty: nothing. Every page is free or held by as many
+  /// tables as the pool says, no table names a page twice, and each has just the pages that its tokens need.
+  std::string broken() const;
+
+ private:
+  int page_size_;
+  PagePool pool_;
+  std::vector<std::optional<BlockTable>> tables_;  ///< by request; nothing: it left
+};
+
+}  // namespace tilestep::paged_kv

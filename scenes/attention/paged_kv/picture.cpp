@@ -1,0 +1,386 @@
+// The picture of the lesson on a paged cache: the pool, the block tables, the engine's requests and what is wasted; then
+// where in memory the keys of a block lay.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "scenes/attention/paged_kv/scene.hpp"
+#include "scenes/shared/spans.hpp"
+#include "scenes/shared/words.hpp"
+
+namespace tilestep::scenes {
+
+using namespace picture;
+using paged_kv::GatherTrace, paged_kv::ItemTrace, paged_kv::Piece, paged_kv::Running,
+    paged_kv::Served;
+using words::counted;
+
+namespace {
+
+constexpr std::int64_t kSector = 32, kLine = 128;
+constexpr int kMostLines = 8;      ///< of the gather that are drawn
+constexpr int kMostNamed = 12;     ///< requests that have a name and a frame each
+constexpr float kLaneLeft = 4.5f;  ///< the margin for what lanes are called, in heights of a line
+constexpr int kTile = 16;          ///< tokens that a block takes at a time
+
+int pages_for(int tokens, int page_size) {
+  return (tokens + page_size - 1) / page_size;
+}
+
+std::vector<std::string> request_names(int count) {
+  std::vector<std::string> names;
+  for (int r = 0; r < count; ++r) {
+    names.push_back(count <= kMostNamed ? fmt::format("R{}", r) : std::string());
+  }
+  return names;
+}
+
+}  // namespace
+
+Extent PagedKvScene::extent() const {
+  const double tokens = static_cast<double>(trace_.pool) * trace_.shape.page_size;
+  return {{{.name = "place",
+            .kind = Axis::band,
+            .count = pages_for(trace_.limit, trace_.shape.page_size),
+            .align = 0,
+            .least_slot = 3},
+           {.name = "row",
+            .kind = Axis::band,
+            .count = trace_.most_running,
+            .align = 0,
+            .least_slot = 4},
+           {.name = "request",
+            .kind = Axis::band,
+            .count = trace_.coming,
+            .names = request_names(trace_.coming),
+            .least_slot = 3},
+           {.name = "step",
+            .low = 0,
+            .high = std::max(1.0, static_cast<double>(engine_steps())),
+            .title = text("step"),
+            .ticks = true},
+           {.name = "kind", .kind = Axis::band, .count = 2, .names = {"pages", "one piece"}},
+           {.name = "tokens",
+            .high = rounded(0, std::max(tokens, 1.0 * trace_.most_running * trace_.limit)).second,
+            .title = text("tokens"),
+            .ticks = true}}};
+}
+
+Picture PagedKvScene::picture(const Extent& extent, const View& view) const {
+  const Cursor cursor = view.cursor;
+  std::vector<Box> below = reading(cursor) ? std::vector{gather(cursor), page_sizes()}
+                                           : std::vector{timeline(cursor), waste(cursor)};
+  return {{marked(sentence(cursor), symbols(view))},
+          extent.axes,
+          column({"paged_kv"},
+                 {row({"memory"}, {pool(cursor), tables(cursor)},
+                      {.weight = 1.8f, .least_height = 2.1f}),
+                  // What is guessed is written here, above the boxes below.
+                  box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}),
+                  row({"below"}, std::move(below), {.weight = 1.5f, .least_height = 3.6f})},
+                 {.even = true})};
+}
+
+// ---- memory -------------------------------------------------------------------------------------------------
+
+State PagedKvScene::page_state(int row, int place, Cursor cursor) const {
+  if (!reading(cursor)) return State::plain;
+  for (std::size_t i = 0; i < trace_.items.size(); ++i) {
+    const ItemTrace& item = trace_.items[i];
+    const bool of = row >= item.row && row < item.row + item.rows;
+    if (!of || place < item.first_page || place >= item.first_page + item.pages) continue;
+    const int step = trace_.step_of(static_cast<int>(i));
+    return step == cursor.tile ? State::current : step < cursor.tile ? State::done : State::to_come;
+  }
+  return State::to_come;
+}
+
+/// The pages, in the tones of who has them; outlines are free.
+Box PagedKvScene::pool(Cursor cursor) const {
+  const Served* now = moment(cursor);
+  Cells cells{items("page", trace_.pool)};
+  cells.columns = std::max(4, static_cast<int>(std::ceil(std::sqrt(trace_.pool * 2.5))));
+  std::vector<int> owners;
+  for (int page = 0; page < trace_.pool; ++page) {
+    const auto i = static_cast<std::size_t>(page);
+    const int owner = now == nullptr ? -1 : now->owner[i];
+    const int holders = now == nullptr ? 0 : now->holders[i];
+    const bool full = now != nullptr && now->filled[i] == trace_.shape.page_size;
+    owners.push_back(owner);
+    std::string name = owner < 0     ? std::string()
+                       : holders > 1 ? fmt::format("×{}", holders)
+                                     : fmt::format("R{}", owner);
+    // Of a page that is not full also how many tokens it has.
+    if (owner >= 0 && !full && !reading(cursor)) name += fmt::format("·{}", now->filled[i]);
+    cells.items.names.push_back(std::move(name));
+    cells.items.tone.each.push_back(owner < 0 ? std::uint8_t{0} : request_tone(owner));
+    cells.items.glyph.each.push_back(owner < 0 ? kHollow : kSolid);
+  }
+  cells.items.about = {{"request", {0, owners}}};
+  // What the current step reads, wherever it lies.
+  if (const ItemTrace* item = item_now(cursor)) {
+    cells.items.state.each.assign(static_cast<std::size_t>(trace_.pool), State::plain);
+    const auto& table = trace_.requests[static_cast<std::size_t>(item->row)].pages;
+    for (int place = item->first_page; place < item->first_page + item->pages; ++place) {
+      cells.items.state.each[static_cast<std::size_t>(table[static_cast<std::size_t>(place)])] =
+          State::current;
+    }
+  }
+  const std::string size = counted(trace_.shape.page_size, "token");
+  const int free = now == nullptr ? trace_.pool : now->free_pages();
+  return box({"pool"}, {cells},
+             text(fmt::format("pool: {} of {}, {} free", counted(trace_.pool, "page"), size, free),
+                  fmt::format("{} free", counted(free, "page")), "pool"),
+             {.weight = 1, .least_width = 7, .least_height = 2.1f});
+}
+
+Box PagedKvScene::tables(Cursor cursor) const {
+  const Served* now = moment(cursor);
+  const int longest = pages_for(trace_.limit, trace_.shape.page_size);
+  const auto rows = now == nullptr ? 0 : static_cast<int>(now->running.size());
+  Cells cells{items("entry", 0)};
+  cells.x = "place";
+  cells.y = "row";
+  cells.columns = longest;
+  cells.items.count = longest * trace_.most_running;
+  cells.items.per_row = longest;
+  std::vector<int> requests;
+  for (int r = 0; r < trace_.most_running; ++r) {
+    const Running* one = r < rows ? &now->running[static_cast<std::size_t>(r)] : nullptr;
+    // The kernel's own tables, which a broken run changes.
+    const std::vector<int>* pages = one == nullptr ? nullptr : &one->pages;
+    if (reading(cursor))
+      pages = r < rows ? &trace_.requests[static_cast<std::size_t>(r)].pages : nullptr;
+    for (int place = 0; place < longest; ++place) {
+      const bool there = pages != nullptr && place < static_cast<int>(pages->size());
+      const int page = there ? (*pages)[static_cast<std::size_t>(place)] : -1;
+      requests.push_back(one == nullptr ? -1 : one->request);
+      cells.items.names.push_back(there ? std::to_string(page) : "");
+      cells.items.tone.each.push_back(there ? request_tone(one->request) : std::uint8_t{0});
+      cells.items.glyph.each.push_back(there ? kSolid : kHollow);
+      const bool stale = there && reading(cursor) && r == 0 &&
+                         page_state(r, place, cursor) != State::to_come &&
+                         std::find(one->pages.begin(), one->pages.end(), page) == one->pages.end();
+      cells.items.state.each.push_back(stale   ? State::wrong
+                                       : there ? page_state(r, place, cursor)
+                                               : State::to_come);
+    }
+  }
+  cells.items.about = {{"request", {0, requests}}};
+  return box({"tables"}, {cells},
+             text("block tables: a row a request, page by page", "block tables"),
+             {.weight = 1.2f, .least_width = 8, .least_height = 2.1f});
+}
+
+// ---- the engine -------------------------------------------------------------------------------------------
+
+/// Who runs, from its admission until it leaves or has to go.
+Box PagedKvScene::timeline(Cursor cursor) const {
+  SpanList list("runs", "step", "request");
+  const int now = std::min(cursor.tile, engine_steps());
+  for (int request = 0; request < trace_.coming; ++request) {
+    int begin = -1;
+    for (int step = 0; step <= now; ++step) {
+      bool runs = false;
+      if (step < now) {
+        for (const Running& one : trace_.serving[static_cast<std::size_t>(step)].running) {
+          runs = runs || one.request == request;
+        }
+      }
+      if (runs && begin < 0) begin = step;
+      if (runs || begin < 0) continue;
+      const State state = step == now && now > 0 ? State::current : State::plain;
+      list.add(request * paged_kv::kServingSteps + begin, request, begin, step, state,
+               fmt::format("R{}", request), request);
+      begin = -1;
+    }
+  }
+  const Served* moment_now = moment(cursor);
+  const std::string waiting =
+      moment_now == nullptr
+          ? counted(trace_.coming, "request") + " to come"
+          : fmt::format("{} running, {} waiting, {} finished", moment_now->running.size(),
+                        moment_now->waiting, moment_now->finished);
+  return labelled({"timeline"},
+                  box({"runs_box"}, {list.made(now)}, {}, {.least_height = 2, .left = 2.5f}),
+                  text("requests: " + waiting, waiting, "requests"),
+                  {.weight = 1, .least_width = 9, .least_height = 3.8f});
+}
+
+/// What of the pool holds tokens, and what is reserved in vain: in pages, and with one piece of memory for each.
+Box PagedKvScene::waste(Cursor cursor) const {
+  SpanList list("stored", "tokens", "kind");
+  const Served* now = moment(cursor);
+  double end = 0;
+  if (now != nullptr) {
+    const double held =
+        static_cast<double>(trace_.pool - now->free_pages()) * trace_.shape.page_size;
+    list.add(0, 0, 0, now->tokens(), State::plain, std::to_string(now->tokens()), -1);
+    list.add(1, 0, now->tokens(), held, State::wasted, "", -1);
+    end = held;
+    int number_of = 2;
+    double at = 0;
+    for (const Running& one : now->running) {
+      list.add(number_of, 1, at, at + one.tokens, State::plain, fmt::format("R{}", one.request),
+               one.request);
+      list.add(number_of + 1, 1, at + one.tokens, at + std::max(trace_.limit, one.tokens),
+               State::wasted, "", one.request);
+      at += std::max(trace_.limit, one.tokens);
+      number_of += 2;
+    }
+    end = std::max(end, at);
+  }
+  Box made = box({"stored_box"}, {list.made(end)}, {}, {.least_height = 2, .left = kLaneLeft});
+  const double pool = static_cast<double>(trace_.pool) * trace_.shape.page_size;
+  made.marks.emplace_back(
+      Rule{.key = {"pool_end"}, .axis = "tokens", .at = pool, .label = text("pool")});
+  return labelled({"waste"}, std::move(made),
+                  text("tokens stored; hatched: held and empty", "hatched: empty", "waste"),
+                  {.rank = 1, .weight = 1, .least_width = 9, .least_height = 3.8f});
+}
+
+// ---- the gather -------------------------------------------------------------------------------------------
+
+/// The sectors that the traced item's keys came from, page after page, as far as there is room for their lines.
+Strip PagedKvScene::sectors() const {
+  const paged_kv::Shape& shape = trace_.shape;
+  const std::int64_t piece =
+      std::int64_t{shape.key} * paged_kv::bits_of(shape.kv_dtype) / 8 * shape.page_size;
+  Strip strip{items("gather_sector", 0)};
+  std::int64_t line = -1;
+  int lines = 0;
+  // A page that is not the request's comes first.
+  const auto stale = std::find_if(trace_.gathers.begin(), trace_.gathers.end(),
+                                  [](const GatherTrace& one) { return !one.owned; });
+  const auto from_gather = stale == trace_.gathers.end() ? trace_.gathers.begin() : stale;
+  for (auto one = from_gather; one != trace_.gathers.end(); ++one) {
+    const GatherTrace& gather = *one;
+    const std::int64_t first = (std::int64_t{gather.page} * shape.cached_heads) * piece;
+    const std::int64_t end = first + gather.bytes;
+    for (std::int64_t at = first / kSector * kSector; at < end; at += kSector) {
+      if (at / kLine != line) {
+        line = at / kLine;
+        if (++lines > kMostLines) return strip;
+      }
+      const auto from = static_cast<int>(std::max(at, first) - at);
+      const auto to = static_cast<int>(std::min(at + kSector, end) - at);
+      strip.address.push_back(at);
+      strip.used.push_back(((std::uint64_t{1} << (to - from)) - 1) << from);
+      strip.items.state.each.push_back(gather.owned ? State::plain : State::wrong);
+      ++strip.items.count;
+    }
+  }
+  return strip;
+}
+
+/// Where the traced item found its keys.
+Box PagedKvScene::gather(Cursor cursor) const {
+  const ItemTrace& item = traced();
+  const std::string whose = fmt::format("K of {}, head 0", requests_of(item));
+  Strip strip = gathered(cursor) ? sectors() : Strip{items("gather_sector", 0)};
+  const int request = trace_.requests[static_cast<std::size_t>(item.row)].request;
+  strip.items.tone.all = request_tone(request);
+  strip.items.about = {{"request", {request, {}}}};
+  Text label = text(whose + ": not yet gathered", whose);
+  if (gathered(cursor)) {
+    std::int64_t sectors = 0, bytes = 0;
+    for (const GatherTrace& one : trace_.gathers) {
+      sectors += one.sectors;
+      bytes += one.bytes;
+    }
+    const double used =
+        sectors > 0 ? static_cast<double>(bytes) / static_cast<double>(kSector * sectors) : 1;
+    label = text(fmt::format("{}: {}, {} of each used", whose, counted(sectors, "sector"),
+                             words::percent(used)),
+                 fmt::format("{}, {} used", counted(sectors, "sector"), words::percent(used)),
+                 counted(sectors, "sector"));
+  }
+  return labelled({"gather"}, box({"sectors"}, {std::move(strip)}, {}, {.least_height = 1.2f}),
+                  std::move(label), {.weight = 1, .least_width = 9, .least_height = 3.8f});
+}
+
+/// Pages of each size: sectors that hold what a head has in one, how much of them is used, how many pages a tile needs.
+Box PagedKvScene::page_sizes() const {
+  constexpr int kColumns = 3;
+  const paged_kv::LayerShape layer = params_.layer();
+  Ledger table{items("page_size", 0), {}, {}};
+  table.columns = {text("sectors"), text("used"), text("look-ups", "asks")};
+  for (const paged_kv::PageSize size : all_of<paged_kv::PageSize>()) {
+    const int tokens = tokens_of(size);
+    const Piece piece = paged_kv::piece_of(layer, trace_.shape.kv_dtype, tokens);
+    table.rows.push_back(text(std::to_string(tokens)));
+    table.items.names.push_back(words::significant(piece.sectors, 4));
+    table.items.names.push_back(words::percent(piece.of_sectors()));
+    table.items.names.push_back(std::to_string(std::max(1, kTile / tokens)));
+    const bool own = tokens == trace_.shape.page_size;
+    table.items.flags.each.insert(table.items.flags.each.end(), kColumns,
+                                  static_cast<std::uint8_t>(own ? kPicked : kNone));
+  }
+  table.items.count = static_cast<int>(table.items.names.size());
+  table.items.per_row = kColumns;
+  return labelled({"page_size_box"},
+                  box({"page_size_table"}, {std::move(table)}, {}, {.least_height = 4}),
+                  text("tokens per page: of one head's keys (derived)", "tokens per page", "pages"),
+                  {.rank = 2, .weight = 1, .least_width = 9, .least_height = 6.8f});
+}
+
+// ---- what is said of a thing --------------------------------------------------------------------------------
+
+std::string PagedKvScene::explain_entry(Cursor cursor, int row, int place) const {
+  const Served* now = moment(cursor);
+  if (now == nullptr || row < 0 || row >= std::ssize(now->running)) return {};
+  const Running& one = now->running[static_cast<std::size_t>(row)];
+  const std::vector<int>& pages =
+      reading(cursor) ? trace_.requests[static_cast<std::size_t>(row)].pages : one.pages;
+  if (place < 0 || place >= std::ssize(pages)) return {};
+  const int page = pages[static_cast<std::size_t>(place)];
+  const int first = place * trace_.shape.page_size;
+  std::string text = fmt::format("R{}, tokens {}–{}: page {}", one.request, first,
+                                 std::min(first + trace_.shape.page_size, one.tokens) - 1, page);
+  for (const paged_kv::GatherTrace& gather : trace_.gathers) {
+    if (!gathered(cursor) || row < traced().row || row >= traced().row + traced().rows ||
+        gather.page != page)
+      continue;
+    text += fmt::format("\nK of head 0: {} bytes in {} of 32 bytes", gather.bytes,
+                        counted(gather.sectors, "sector"));
+    if (!gather.owned) text += "\nthe request has not got this page";
+  }
+  return text;
+}
+
+std::string PagedKvScene::explain(const View& view, const Key& key) const {
+  if (key.is({"page_size"}) && key.i >= 0 &&
+      key.i < static_cast<int>(count_of<paged_kv::PageSize>())) {
+    const int tokens = tokens_of(static_cast<paged_kv::PageSize>(key.i));
+    const Piece piece = paged_kv::piece_of(params_.layer(), trace_.shape.kv_dtype, tokens);
+    return fmt::format(
+        "pages of {}\nkeys of a head: {:.0f} bytes in {} of 32 bytes, in one piece\na tile of {} "
+        "tokens looks up {}\nby formula",
+        counted(tokens, "token"), piece.bytes,
+        piece.sectors == 1 ? "1 sector" : words::significant(piece.sectors, 4) + " sectors", kTile,
+        counted(std::max(1, kTile / tokens), "page"));
+  }
+  if (key.is({"gather_sector"})) {
+    const Strip strip = sectors();
+    if (key.i < 0 || key.i >= strip.items.count) return {};
+    const auto at = static_cast<std::size_t>(key.i);
+    return fmt::format("sector at byte {} of K\n{} of 32 bytes used", strip.address[at],
+                       std::popcount(strip.used[at]));
+  }
+  const Served* now = moment(view.cursor);
+  if (key.is({"page"}) && key.i >= 0 && key.i < trace_.pool) {
+    const auto page = static_cast<std::size_t>(key.i);
+    if (now == nullptr || now->holders[page] == 0) return fmt::format("page {}\nfree", key.i);
+    std::string text = fmt::format("page {}\n{} of {} slots have a token", key.i, now->filled[page],
+                                   trace_.shape.page_size);
+    return text + (now->holders[page] == 1 ? fmt::format("\nof R{}", now->owner[page])
+                                           : fmt::format("\nin {} block tables, the first R{}'s",
+                                                         now->holders[page], now->owner[page]));
+  }
+  if (key.is({"entry"})) return explain_entry(view.cursor, key.i, key.j);
+  return {};
+}
+
+}  // namespace tilestep::scenes

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/attention/paged_kv/lesson.hpp"
+#include "scenes/shared/scene_of.hpp"
+
+namespace tilestep::scenes {
+
+/// A paged KV cache: the pool of pages and the block tables of those that run; below them the engine's requests over its
+/// steps and what of the pool is wasted. Then what blocks of one launch read through the tables, and in which sectors of
+/// memory it lay.
+class PagedKvScene final : public SceneOf<paged_kv::Trace> {
+ public:
+  TILESTEP_PICTURE_SCENE(paged_kv)
+
+  std::vector<Question> measured_questions(const lab::Report& bench) const override;
+  std::vector<std::string> stage_knobs() const override;
+  int table_row(std::string_view table_id, const View& view) const override;
+  Cursor known(const lab::Table& table, int row, int column) const override;
+
+  /// What happens at `cursor` in one plain sentence.
+  std::string sentence(Cursor cursor) const;
+
+ private:
+  // Where the cursor is.
+  int engine_steps() const { return trace_.engine_steps(); }
+  bool reading(Cursor cursor) const { return cursor.tile > engine_steps(); }
+  bool gathered(Cursor cursor) const { return cursor.tile >= trace_.step_of(trace_.traced_item); }
+  /// The engine's step that is on show: its last one while the kernel reads; nullptr before the first.
+  const paged_kv::Served* moment(Cursor cursor) const;
+  /// What the current step reads; nullptr: nothing.
+  const paged_kv::ItemTrace* item_now(Cursor cursor) const;
+  const paged_kv::ItemTrace& traced() const {
+    return trace_.items[static_cast<std::size_t>(trace_.traced_item)];
+  }
+  /// "R3", or "R3 +2" of pages that two others have in common with it.
+  std::string requests_of(const paged_kv::ItemTrace& item) const;
+
+  // The parts of the picture.
+  picture::State page_state(int row, int place, Cursor cursor) const;
+  picture::Box pool(Cursor cursor) const;
+  picture::Box tables(Cursor cursor) const;
+  picture::Box timeline(Cursor cursor) const;
+  picture::Box waste(Cursor cursor) const;
+  picture::Strip sectors() const;
+  picture::Box gather(Cursor cursor) const;
+  picture::Box page_sizes() const;
+  std::string explain_entry(Cursor cursor, int row, int place) const;
+
+  // Questions and events, in questions.cpp.
+  std::optional<Question> question_before(int next) const;
+  std::optional<Question> serving_question(int step) const;
+  std::optional<Question> stored_question(int step) const;
+  Question paging_question() const;
+  std::optional<Question> reading_question(int item) const;
+  void find_events();
+
+  paged_kv::Params params_;
+};
+
+}  // namespace tilestep::scenes

@@ -1,0 +1,224 @@
+// What only the picture of a paged cache does, held to the trace that it is drawn from.
+#include "scenes/attention/paged_kv/scene.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include "tests/scenes/shown.hpp"
+
+using namespace tilestep;
+using paged_kv::GatherTrace, paged_kv::ItemTrace, paged_kv::Served;
+using picture::Key, picture::State;
+using scenes::Cursor, scenes::PagedKvScene;
+using Shown = tests::Shown<PagedKvScene>;
+
+namespace {
+
+picture::Picture picture_at(const scenes::Scene& scene, int step) {
+  return scene.picture(scene.extent(), {Cursor{step, 0}});
+}
+/// The items of that name; there must be some.
+picture::Items items_named(const picture::Picture& picture, picture::Name name) {
+  for (const picture::Mark* mark : picture::marks_of(picture)) {
+    const picture::Items* items = picture::items_of(*mark);
+    if (items != nullptr && items->name == name) return *items;
+  }
+  FAIL("nothing is called " << name.text());
+  return {};
+}
+const picture::Spans& spans_named(const picture::Picture& picture, picture::Name name) {
+  for (const picture::Mark* mark : picture::marks_of(picture)) {
+    const auto* spans = std::get_if<picture::Spans>(mark);
+    if (spans != nullptr && spans->items.name == name) return *spans;
+  }
+  FAIL("no spans are called " << name.text());
+  throw Error("");
+}
+int count_of(const picture::Items& items, State state) {
+  int count = 0;
+  for (int i = 0; i < items.count; ++i)
+    count += items.state[static_cast<std::size_t>(i)] == state ? 1 : 0;
+  return count;
+}
+
+/// The mark of that kind that is called so; there must be one.
+template <class Mark>
+const Mark& mark_named(const picture::Picture& picture, const Key& key) {
+  for (const picture::Mark* mark : picture::marks_of(picture)) {
+    const auto* found = std::get_if<Mark>(mark);
+    if (found == nullptr) continue;
+    if constexpr (requires { found->key; }) {
+      if (found->key == key) return *found;
+    } else if (found->items.name == key.name) {
+      return *found;
+    }
+  }
+  FAIL("nothing is called " << picture::to_text(key));
+  throw Error("");
+}
+}  // namespace
+
+TEST_CASE("Paged cache: the pool on show is the engine's, step by step", "[paged_kv_scene]") {
+  for (const std::int64_t prefix : {0, 48}) {
+    Shown shown({{"prefix", prefix}});
+    for (int step = 1; step <= static_cast<int>(shown.trace().serving.size()); ++step) {
+      const Served& now = shown.trace().serving[static_cast<std::size_t>(step) - 1];
+      const picture::Items pages = items_named(picture_at(*shown, step), "page");
+      REQUIRE(pages.count == shown.trace().pool);
+      int free = 0;
+      for (std::size_t page = 0; page < now.holders.size(); ++page) {
+        free += pages.glyph[page] == picture::kHollow ? 1 : 0;
+        std::string name = now.holders[page] > 1    ? "×" + std::to_string(now.holders[page])
+                           : now.holders[page] == 1 ? "R" + std::to_string(now.owner[page])
+                                                    : "";
+        if (now.holders[page] > 0 && now.filled[page] < 16)
+          name += "·" + std::to_string(now.filled[page]);
+        CHECK(pages.names[page] == name);
+      }
+      CHECK(free == now.free_pages());
+    }
+  }
+}
+
+TEST_CASE("Paged cache: every page of every request is read once, and then done",
+          "[paged_kv_scene]") {
+  for (const char* size : {"1", "16", "64"}) {
+    Shown shown(lab::Settings{{"page_size", std::string(size)}});
+    const auto& trace = shown.trace();
+    int pages = 0;
+    for (const auto& request : trace.requests) pages += static_cast<int>(request.pages.size());
+    int done = 0;
+    for (int step = trace.engine_steps() + 1; step <= trace.length(); ++step) {
+      const picture::Items entries = items_named(picture_at(*shown, step), "entry");
+      CHECK(count_of(entries, State::done) >= done);
+      done = count_of(entries, State::done);
+      CHECK(done + count_of(entries, State::current) <= pages);
+    }
+    const picture::Items entries = items_named(picture_at(*shown, trace.length()), "entry");
+    CHECK(count_of(entries, State::done) + count_of(entries, State::current) == pages);
+  }
+}
+
+TEST_CASE("Paged cache: a prefix is read for all requests that share it", "[paged_kv_scene]") {
+  Shown shown({{"prefix", std::int64_t{48}}});
+  const auto& trace = shown.trace();
+  const auto shared = std::find_if(trace.items.begin(), trace.items.end(),
+                                   [](const ItemTrace& item) { return item.rows > 1; });
+  REQUIRE(shared != trace.items.end());
+  const auto step = trace.step_of(static_cast<int>(shared - trace.items.begin()));
+  const picture::Picture picture = picture_at(*shown, step);
+  const picture::Items entries = items_named(picture, "entry");
+  const picture::Items pages = items_named(picture, "page");
+  for (int place = shared->first_page; place < shared->first_page + shared->pages; ++place) {
+    for (int row = 0; row < trace.most_running; ++row) {
+      const bool reads = row >= shared->row && row < shared->row + shared->rows;
+      const auto at = static_cast<std::size_t>(row * entries.per_row + place);
+      CHECK((entries.state[at] == State::current) == reads);
+    }
+    const int page = trace.requests[0].pages[static_cast<std::size_t>(place)];
+    CHECK(pages.state[static_cast<std::size_t>(page)] == State::current);
+  }
+  CHECK(count_of(pages, State::current) == shared->pages);
+  CHECK(tests::contains(shown->sentence({step, 0}),
+                        "for the " + std::to_string(shared->rows) + " requests"));
+}
+
+TEST_CASE("Paged cache: a stale page is crossed out once it has been read", "[paged_kv_scene]") {
+  Shown shown(lab::Settings{{"break", std::string("stale-page")}});
+  const auto& trace = shown.trace();
+  CHECK(count_of(items_named(picture_at(*shown, 8), "entry"), State::wrong) == 0);
+  CHECK(count_of(items_named(picture_at(*shown, trace.length()), "entry"), State::wrong) == 1);
+}
+
+TEST_CASE("Paged cache: what is reserved in one piece is more than the pages hold",
+          "[paged_kv_scene]") {
+  Shown shown;
+  for (int step = 1; step <= 8; ++step) {
+    const picture::Picture picture = picture_at(*shown, step);
+    const picture::Spans& stored = spans_named(picture, "stored");
+    double wasted[2] = {0, 0};
+    for (int i = 0; i < stored.items.count; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      if (stored.items.state[at] == State::wasted) {
+        wasted[stored.lane[at]] += stored.end[at] - stored.begin[at];
+      }
+    }
+    const Served& now = shown.trace().serving[static_cast<std::size_t>(step) - 1];
+    CHECK(wasted[0] == (shown.trace().pool - now.free_pages()) * 16.0 - now.tokens());
+    CHECK(wasted[1] > wasted[0]);
+  }
+}
+
+TEST_CASE("Paged cache: a place of a table says what its page cost the traced item",
+          "[paged_kv_scene]") {
+  Shown shown;
+  const auto& trace = shown.trace();
+  const auto said = [&](int step, int place) {
+    return shown->explain({Cursor{step, 0}}, {"entry", 0, place});
+  };
+  CHECK(tests::contains(said(trace.length(), 0), "1024 bytes in 32 sectors"));
+  CHECK_FALSE(tests::contains(said(8, 0), "sectors"));
+  CHECK(tests::contains(said(8, 0), "page " + std::to_string(trace.requests[0].pages[0])));
+  CHECK(said(trace.length(), 99).empty());
+}
+
+TEST_CASE("Paged cache: the sectors on show are those that the kernel's copies were traced in",
+          "[paged_kv_scene]") {
+  for (const char* size : {"1", "4", "16"}) {
+    for (const char* format : {"bf16", "int4"}) {
+      CAPTURE(size, format);
+      Shown shown({{"page_size", std::string(size)}, {"kv_dtype", std::string(format)}});
+      const auto& trace = shown.trace();
+      const int end = trace.step_of(trace.traced_item);
+      const picture::Picture picture = picture_at(*shown, end);
+      const auto& strip = mark_named<picture::Strip>(picture, {"gather_sector"});
+      REQUIRE(strip.items.count > 0);
+      // In the traced pages, at the place of K/V head 0. A piece of half a sector begins in the middle of one.
+      const std::int64_t row = trace.shape.key * paged_kv::bits_of(trace.shape.kv_dtype) / 8;
+      const std::int64_t piece_bytes = row * trace.shape.page_size;
+      const auto stands_there = [&](std::size_t sector, const GatherTrace& gather) {
+        const std::int64_t first = gather.page * 2 * piece_bytes;
+        const std::uint64_t used = strip.used[sector];
+        return strip.address[sector] + std::countr_zero(used) == first;
+      };
+      // As many sectors and used bytes of each page as were traced; the last page may be cut off.
+      std::size_t at = 0;
+      for (const GatherTrace& gather : trace.gathers) {
+        std::int64_t bytes = 0;
+        int sectors = 0;
+        for (; sectors < gather.sectors && at < strip.address.size(); ++sectors, ++at) {
+          if (sectors > 0) CHECK(strip.address[at] == strip.address[at - 1] + 32);
+          if (sectors == 0) CHECK(stands_there(at, gather));
+          for (int byte = 0; byte < 32; ++byte) bytes += strip.used[at] >> byte & 1;
+        }
+        if (at == strip.address.size()) break;
+        CHECK(bytes == gather.bytes);
+      }
+      CHECK(at == strip.address.size());
+      std::set<std::int64_t> lines;
+      for (const std::int64_t address : strip.address) lines.insert(address / 128);
+      CHECK(lines.size() <= 8);
+      // The formula's row of this page size says what was traced of a full page.
+      const GatherTrace& first = trace.gathers.front();
+      const paged_kv::Piece piece =
+          paged_kv::piece_of(paged_kv::knob_table().params(shown.report().params).layer(),
+                             trace.shape.kv_dtype, trace.shape.page_size);
+      if (first.tokens == trace.shape.page_size) CHECK(first.bytes == piece.bytes);
+      if (first.tokens == trace.shape.page_size) CHECK(first.sectors == piece.sectors);
+    }
+  }
+}
+
+TEST_CASE("Paged cache: a stale page's sectors are crossed out", "[paged_kv_scene]") {
+  Shown shown(lab::Settings{{"break", std::string("stale-page")}});
+  const picture::Picture picture = picture_at(*shown, shown.trace().length());
+  const auto& strip = mark_named<picture::Strip>(picture, {"gather_sector"});
+  int wrong = 0, sectors = 0;
+  for (const auto state : strip.items.state.each) wrong += state == picture::State::wrong ? 1 : 0;
+  for (const GatherTrace& gather : shown.trace().gathers) {
+    if (!gather.owned) sectors += gather.sectors;
+  }
+  CHECK(wrong == sectors);
+  CHECK(sectors > 0);
+}
