@@ -180,6 +180,26 @@ Box LaunchPicture::lanes(Cursor cursor) const {
       {.weight = 1, .least_width = 9, .least_height = 3.8f});
 }
 
+std::optional<Question> LaunchPicture::end_question() const {
+  const auto item =
+      std::find_if(trace_.items.begin(), trace_.items.end(), [this](const ItemTrace& one) {
+        return has_chosen(one) && one.first_round == 0 && one.first == 0 && one.tiles > 1;
+      });
+  if (item == trace_.items.end()) return std::nullopt;
+  const double rounds = trace_.rounds();
+  const int tokens = trace_.tokens[static_cast<std::size_t>(item->request)];
+  return of_kind(
+      "block-ends",
+      ask_to_set(fmt::format("R{} has {}, shared out to {} for each K/V head. After which tile is "
+                             "the first block of head {} through with its own?",
+                             item->request, counted(tokens, "token"),
+                             counted(item->splits, "block"), item->kv_head),
+                 {"lane_box"}, "round", item->tiles,
+                 std::clamp(0.45, 0.006 * rounds, 0.15 * rounds),
+                 fmt::format("its {} are {} of {}.", counted(item->tokens, "token"),
+                             counted(item->tiles, "tile"), trace_.shape.tile)));
+}
+
 std::optional<Question> LaunchPicture::busy_question(int round) const {
   int before = 0, busy = 0;
   for (const ItemTrace& item : trace_.items) {

@@ -51,6 +51,8 @@ class LaunchPicture {
   picture::State tile_state(int request, int place, Cursor cursor) const;
   /// The blocks over the tiles that they have taken, in their requests' tones.
   picture::Box lanes(Cursor cursor) const;
+  /// After the first round: when is the block that has the chosen row's first keys through?
+  std::optional<Question> end_question() const;
   /// Before a round in which some blocks have nothing left.
   std::optional<Question> busy_question(int round) const;
 

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "scenes/attention/decode/scene.hpp"
-#include "scenes/shared/questions.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
@@ -364,26 +363,6 @@ Box DecodeScene::costs(const View& view) const {
                  row({"below"}, {batch_chart(), mixed_steps(view)},
                      {.even = true, .weight = 1.5f, .least_height = 3.6f})},
                 {.even = true});
-}
-
-// ---- what is asked about it -----------------------------------------------------------------------------------
-
-/// The chart has the crossing at one context: where is it at another?
-std::optional<Question> DecodeScene::crossing_question() const {
-  constexpr int kLonger = 4;
-  const double here = crossing_of(params_), there = here / kLonger;
-  return of_kind(
-      "crossing",
-      ask_number(
-          fmt::format("With {} times the context, from which batch on does a step read more cache "
-                      "than weights?",
-                      kLonger),
-          there, {here, here * kLonger, here / 2, there / kLonger},
-          [](double value) { return significant(value, 3); },
-          fmt::format("the weights are read once, and the cache grows with batch times context: {} "
-                      "/ {} = {}.",
-                      significant(here, 3), kLonger, significant(there, 3)),
-          0));
 }
 
 }  // namespace tilestep::scenes

@@ -15,7 +15,7 @@ using decode::Break, decode::PartTrace;
 using words::counted, words::number, words::significant;
 
 /// Once: does a larger batch feed the tensor cores?
-std::optional<Question> DecodeScene::batch_question() const {
+Question DecodeScene::batch_question() const {
   const decode::LayerShape layer = params_.layer();
   const double point = decode::intensity(layer, params_.kv_dtype, params_.scales);
   const bool right = point >= decode::kRidge;
@@ -72,10 +72,12 @@ Question DecodeScene::at_work_question() const {
 }
 
 std::optional<Question> DecodeScene::question_before(int next) const {
-  if (next == 1) return crossing_question();
+  if (next == 1) return batch_question();
   if (next == trace_.length()) return at_work_question();
-  if (next == 2) return batch_question();
-  if (trace_.act_of(next) == decode::Act::read) return busy_question(next);
+  if (trace_.act_of(next) == decode::Act::read) {
+    auto asked = next == 2 ? end_question() : std::nullopt;
+    return asked ? asked : busy_question(next);
+  }
   return weight_question();
 }
 

@@ -49,7 +49,6 @@ class DecodeScene final : public SceneOf<decode::Trace>, LaunchPicture {
   picture::Box batch_chart() const;
   picture::Box mixed_steps(const View& view) const;
   std::string explain_cost(const picture::Key& key) const;
-  std::optional<Question> crossing_question() const;
 
   // The launch in time, in picture_time.cpp.
   std::vector<picture::Axis> time_axes() const;
@@ -61,7 +60,7 @@ class DecodeScene final : public SceneOf<decode::Trace>, LaunchPicture {
 
   // Questions and events, in questions.cpp.
   std::optional<Question> question_before(int next) const;
-  std::optional<Question> batch_question() const;
+  Question batch_question() const;
   std::optional<Question> weight_question() const;
   Question at_work_question() const;
   void find_events();

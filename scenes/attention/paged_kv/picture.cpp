@@ -101,7 +101,7 @@ State PagedKvScene::page_state(int row, int place, Cursor cursor) const {
 Box PagedKvScene::pool(Cursor cursor) const {
   const Served* now = moment(cursor);
   Cells cells{items("page", trace_.pool)};
-  cells.columns = std::max(4, static_cast<int>(std::ceil(std::sqrt(trace_.pool * 1.4))));
+  cells.columns = std::max(4, static_cast<int>(std::ceil(std::sqrt(trace_.pool * 2.5))));
   std::vector<int> owners;
   for (int page = 0; page < trace_.pool; ++page) {
     const auto i = static_cast<std::size_t>(page);
@@ -113,7 +113,7 @@ Box PagedKvScene::pool(Cursor cursor) const {
                        : holders > 1 ? fmt::format("×{}", holders)
                                      : fmt::format("R{}", owner);
     // Of a page that is not full also how many tokens it has.
-    if (owner >= 0 && !full) name += fmt::format("·{}", now->filled[i]);
+    if (owner >= 0 && !full && !reading(cursor)) name += fmt::format("·{}", now->filled[i]);
     cells.items.names.push_back(std::move(name));
     cells.items.tone.each.push_back(owner < 0 ? std::uint8_t{0} : request_tone(owner));
     cells.items.glyph.each.push_back(owner < 0 ? kHollow : kSolid);
@@ -133,7 +133,7 @@ Box PagedKvScene::pool(Cursor cursor) const {
   return box({"pool"}, {cells},
              text(fmt::format("pool: {} of {}, {} free", counted(trace_.pool, "page"), size, free),
                   fmt::format("{} free", counted(free, "page")), "pool"),
-             {.weight = 0.8f, .least_width = 7, .least_height = 2.1f});
+             {.weight = 1, .least_width = 7, .least_height = 2.1f});
 }
 
 Box PagedKvScene::tables(Cursor cursor) const {
@@ -251,7 +251,12 @@ Strip PagedKvScene::sectors() const {
   Strip strip{items("gather_sector", 0)};
   std::int64_t line = -1;
   int lines = 0;
-  for (const GatherTrace& gather : trace_.gathers) {
+  // A page that is not the request's comes first.
+  const auto stale = std::find_if(trace_.gathers.begin(), trace_.gathers.end(),
+                                  [](const GatherTrace& one) { return !one.owned; });
+  const auto from_gather = stale == trace_.gathers.end() ? trace_.gathers.begin() : stale;
+  for (auto one = from_gather; one != trace_.gathers.end(); ++one) {
+    const GatherTrace& gather = *one;
     const std::int64_t first = (std::int64_t{gather.page} * shape.cached_heads) * piece;
     const std::int64_t end = first + gather.bytes;
     for (std::int64_t at = first / kSector * kSector; at < end; at += kSector) {
@@ -318,7 +323,7 @@ Box PagedKvScene::page_sizes() const {
   return labelled({"page_size_box"},
                   box({"page_size_table"}, {std::move(table)}, {}, {.least_height = 4}),
                   text("tokens per page: of one head's keys (derived)", "tokens per page", "pages"),
-                  {.weight = 1, .least_width = 9, .least_height = 3.8f});
+                  {.rank = 2, .weight = 1, .least_width = 9, .least_height = 6.8f});
 }
 
 // ---- what is said of a thing --------------------------------------------------------------------------------

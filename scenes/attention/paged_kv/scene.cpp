@@ -134,6 +134,7 @@ std::vector<Readout> PagedKvScene::readouts(const View& view) const {
   all.push_back({"sectors", "sectors asked", std::to_string(sectors), "of 32 B",
                  lab::Provenance::traced,
                  "of K, by the block whose addresses were recorded on " + report_.device.name});
+  all.back().about = {"request", trace_.requests[static_cast<std::size_t>(traced().row)].request};
   return all;
 }
 

@@ -114,18 +114,6 @@ TEST_CASE("Decode: the parts of a step with rows of a prompt are the formula's",
   }
 }
 
-TEST_CASE("Decode: the crossing that is asked for is at another context than the one on show",
-          "[decode_scene]") {
-  Shown shown;
-  const auto question = shown->question({Cursor{}});
-  REQUIRE(question);
-  CHECK(question->id == "crossing");
-  Shown longer({{"context", std::int64_t{4 * 8192}}});
-  const picture::Picture picture = picture_at(*longer, 0);
-  CHECK(question->values.at(static_cast<std::size_t>(question->answer)) ==
-        Approx(mark_named<picture::Curve>(picture, {"crossing"}).x[0]));
-}
-
 TEST_CASE("Decode: blocks at work over a GPU's clock are the recorded items", "[decode_scene]") {
   double mean[2] = {0, 0};
   for (const std::int64_t splits : {1, 0}) {
