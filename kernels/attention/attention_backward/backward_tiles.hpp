@@ -10,7 +10,7 @@
 /// modifier's slope is one factor more of dS.
 
 #include "kernels/attention/attention_backward/kernels.hpp"
-#include "kernels/attention/shared/softmax.hpp"
+#include "kernels/attention/shared/device/softmax.hpp"
 
 namespace tilestep::attention_backward::SIMT_BACKEND {
 

@@ -5,7 +5,7 @@
 
 #include "kernels/attention/attention_backward/backward_recompute.cu"
 #include "kernels/attention/attention_backward/hopper/launches.hpp"
-#include "kernels/attention/shared/call.hpp"
+#include "kernels/attention/shared/device/call.hpp"
 
 namespace tilestep::attention_backward::SIMT_BACKEND {
 namespace {

@@ -1,7 +1,7 @@
 #include "kernels/attention/decode/lesson.hpp"
 
 #include "kernels/attention/decode/bench/bench.hpp"
-#include "kernels/attention/decode/run.hpp"
+#include "kernels/attention/decode/run/run.hpp"
 #include "kernels/base/lab/replay.hpp"
 #include "kernels/base/simt/launch.hpp"
 

@@ -6,7 +6,7 @@
 #include "kernels/attention/flash_attention/flash_2.cu"
 #include "kernels/attention/flash_attention/naive.cu"
 #include "kernels/attention/flash_attention/quantized/launches.hpp"
-#include "kernels/attention/shared/call.hpp"
+#include "kernels/attention/shared/device/call.hpp"
 
 namespace tilestep::flash_attention::SIMT_BACKEND {
 namespace {

@@ -4,7 +4,7 @@
 /// The arrays of the forward kernels up to flash-2.
 
 #include "kernels/attention/flash_attention/kernels.hpp"
-#include "kernels/attention/shared/softmax.hpp"
+#include "kernels/attention/shared/device/softmax.hpp"
 
 namespace tilestep::flash_attention::SIMT_BACKEND {
 

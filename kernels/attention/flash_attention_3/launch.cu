@@ -1,7 +1,7 @@
 // The lesson's kernels as the host finds them; the same text for both backends.
 
 #include "kernels/attention/flash_attention_3/kernels.hpp"
-#include "kernels/attention/flash_attention_3/launches.hpp"
+#include "kernels/attention/flash_attention_3/launch/launches.hpp"
 
 namespace tilestep::flash_attention_3::SIMT_BACKEND {
 namespace {

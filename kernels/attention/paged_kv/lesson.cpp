@@ -1,7 +1,7 @@
 #include "kernels/attention/paged_kv/lesson.hpp"
 
-#include "kernels/attention/paged_kv/bench.hpp"
-#include "kernels/attention/paged_kv/run.hpp"
+#include "kernels/attention/paged_kv/bench/bench.hpp"
+#include "kernels/attention/paged_kv/run/run.hpp"
 #include "kernels/base/lab/replay.hpp"
 #include "kernels/base/simt/launch.hpp"
 

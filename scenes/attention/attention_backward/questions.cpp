@@ -137,9 +137,9 @@ namespace {
 
 std::optional<double> rate(const lab::Report& bench, std::string_view rung,
                            std::string_view column = "tflops") {
-  return number_with(
-      bench, "backward",
-      {{"rung", rung}, {"head_dim", "128"}, {"mask", "none"}, {"length", "16384"}}, column);
+  return number_with(bench, "backward",
+                     {{"rung", rung}, {"head_dim", "128"}, {"mask", "none"}, {"length", "16384"}},
+                     column);
 }
 
 /// The same products on the same tensor cores, fed in another way.

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "kernels/attention/attention_backward/lesson.hpp"
-#include "kernels/attention/shared/bench.hpp"
+#include "kernels/attention/shared/bench/bench.hpp"
 
 namespace tilestep::attention_backward {
 

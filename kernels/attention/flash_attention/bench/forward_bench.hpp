@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/attention/flash_attention/bench/problem.hpp"
-#include "kernels/attention/shared/bench.hpp"
+#include "kernels/attention/shared/bench/bench.hpp"
 
 namespace tilestep::flash_attention {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernels/attention/flash_attention/kernels.hpp"
-#include "kernels/attention/shared/forward_problem.hpp"
+#include "kernels/attention/shared/bench/forward_problem.hpp"
 
 /// What is timed: kernels and peers on one problem.
 namespace tilestep::flash_attention {

@@ -7,7 +7,7 @@
 // that the scores, and their log-sum-exp, can be the true ones all the same.
 
 #include "kernels/attention/flash_attention/quantized/problem.hpp"
-#include "kernels/attention/shared/softmax.hpp"
+#include "kernels/attention/shared/device/softmax.hpp"
 #include "kernels/base/simt/hopper.hpp"
 
 namespace tilestep::flash_attention::SIMT_BACKEND {

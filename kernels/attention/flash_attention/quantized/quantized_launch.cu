@@ -2,7 +2,7 @@
 
 #include "kernels/attention/flash_attention/quantized/launches.hpp"
 #include "kernels/attention/flash_attention/quantized/quantized.cu"
-#include "kernels/attention/shared/call.hpp"
+#include "kernels/attention/shared/device/call.hpp"
 #include "kernels/base/simt/tensor_map.hpp"
 
 namespace tilestep::flash_attention::SIMT_BACKEND {

@@ -2,7 +2,7 @@
 
 #include "kernels/attention/decode/cost.hpp"
 
-#include "kernels/attention/decode/run.hpp"
+#include "kernels/attention/decode/run/run.hpp"
 #include "tests/catch.hpp"
 
 using namespace tilestep;

@@ -1,6 +1,6 @@
 // Whole runs of the lesson: checks, breaks, and the trace against what it is a record of.
 
-#include "kernels/attention/decode/run.hpp"
+#include "kernels/attention/decode/run/run.hpp"
 
 #include "tests/catch.hpp"
 #include "tests/kernels/attention/decode/testing.hpp"

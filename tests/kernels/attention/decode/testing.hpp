@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/attention/decode/explained.hpp"
+#include "kernels/attention/decode/run/explained.hpp"
 #include "kernels/attention/kv_cache/reference.hpp"
 #include "kernels/base/lab/closest.hpp"
 #include "kernels/lessons.hpp"

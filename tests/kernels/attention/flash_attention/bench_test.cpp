@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "kernels/attention/shared/peers.hpp"
+#include "kernels/attention/shared/bench/peers.hpp"
 #include "tests/kernels/attention/flash_attention/testing.hpp"
 #include "tests/kernels/base/lab/timed_emulation.hpp"
 

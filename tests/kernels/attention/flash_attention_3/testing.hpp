@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/attention/flash_attention_3/launches.hpp"
+#include "kernels/attention/flash_attention_3/launch/launches.hpp"
 #include "kernels/base/numeric/index.hpp"
 #include "kernels/base/numeric/random.hpp"
 #include "kernels/base/numeric/small_float.hpp"
@@ -186,7 +186,7 @@ struct Attended {
 /// Of a timed kernel that `start(arrays)` starts.
 template <class Start>
 Attended timed_outcome(simt::Device& device, const Problem& p, const Inputs& in,
-                      const Start& start) {
+                       const Start& start) {
   const simt::Buffer<std::uint16_t> q(device, in.q), k(device, in.k), v(device, in.v);
   simt::Buffer<std::uint16_t> o(device, in.q.size());
   simt::Buffer<float> lse(device, numeric::elements_of(p.heads, p.rule.length));
@@ -214,7 +214,7 @@ struct Watch {
 /// Of a kernel that `start(arrays, explanation)` starts.
 template <class Start>
 Attended outcome_of(simt::Device& device, const Problem& p, const Inputs& in, const Watch& watch,
-                   const Start& start) {
+                    const Start& start) {
   Attended out;
   out.numbers = most_numbers(p, explained_sizes(p.head_dim, watch.keys),
                              std::max(device.info().multiprocessors, 1));
@@ -238,7 +238,7 @@ Attended outcome_of(simt::Device& device, const Problem& p, const Inputs& in, co
 }
 
 inline Attended explained_outcome(simt::Device& device, const Problem& p, const Inputs& in,
-                                 const Watch& watch = {}) {
+                                  const Watch& watch = {}) {
   return outcome_of(device, p, in, watch,
                     [&](const Arrays<float>& arrays, const Explanation& what) {
                       SIMT_BACKEND::explain_here(device, p, arrays, what);

@@ -1,8 +1,8 @@
 // Whole runs of the lesson: checks, the stale page, the trace against what it is a record of; and the bench on tiny caches.
 
-#include "kernels/attention/paged_kv/run.hpp"
+#include "kernels/attention/paged_kv/run/run.hpp"
 
-#include "kernels/attention/paged_kv/bench.hpp"
+#include "kernels/attention/paged_kv/bench/bench.hpp"
 #include "tests/catch.hpp"
 #include "tests/kernels/base/lab/timed_emulation.hpp"
 #include "tests/kernels/device.hpp"

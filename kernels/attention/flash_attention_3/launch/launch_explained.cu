@@ -1,7 +1,7 @@
 // How flash-3's kernels that write down what happens are launched; the same text for both backends.
 
-#include "kernels/attention/flash_attention_3/launch.hpp"
-#include "kernels/attention/flash_attention_3/launches.hpp"
+#include "kernels/attention/flash_attention_3/launch/launch.hpp"
+#include "kernels/attention/flash_attention_3/launch/launches.hpp"
 
 namespace tilestep::flash_attention_3::SIMT_BACKEND {
 

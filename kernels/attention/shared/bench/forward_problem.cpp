@@ -1,4 +1,4 @@
-#include "kernels/attention/shared/forward_problem.hpp"
+#include "kernels/attention/shared/bench/forward_problem.hpp"
 
 #include <algorithm>
 #include <cmath>

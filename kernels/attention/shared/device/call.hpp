@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "kernels/attention/shared/softmax.hpp"
+#include "kernels/attention/shared/device/softmax.hpp"
 #include "kernels/base/simt/resources.hpp"
 
 namespace tilestep::attention::SIMT_BACKEND {

@@ -1,4 +1,4 @@
-#include "kernels/attention/decode/excerpt.hpp"
+#include "kernels/attention/decode/run/excerpt.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

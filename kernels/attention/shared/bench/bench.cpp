@@ -1,4 +1,4 @@
-#include "kernels/attention/shared/bench.hpp"
+#include "kernels/attention/shared/bench/bench.hpp"
 
 #include <fmt/format.h>
 

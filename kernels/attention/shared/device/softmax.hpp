@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "kernels/attention/shared/tiles.hpp"
+#include "kernels/attention/shared/device/tiles.hpp"
 
 namespace tilestep::attention::SIMT_BACKEND {
 

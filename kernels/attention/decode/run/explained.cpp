@@ -1,4 +1,4 @@
-#include "kernels/attention/decode/explained.hpp"
+#include "kernels/attention/decode/run/explained.hpp"
 
 namespace tilestep::decode {
 namespace {

@@ -1,6 +1,6 @@
 // Runs the engine, then the explained kernel on the pages that it gave out, and puts together what they wrote.
 
-#include "kernels/attention/paged_kv/run.hpp"
+#include "kernels/attention/paged_kv/run/run.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

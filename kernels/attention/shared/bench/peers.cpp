@@ -1,4 +1,4 @@
-#include "kernels/attention/shared/peers.hpp"
+#include "kernels/attention/shared/bench/peers.hpp"
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
 // Runs the explained kernels and puts together what they wrote.
 
-#include "kernels/attention/decode/run.hpp"
+#include "kernels/attention/decode/run/run.hpp"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/attention/shared/peers.hpp"
+#include "kernels/attention/shared/bench/peers.hpp"
 #include "kernels/base/lab/bench.hpp"
 
 namespace tilestep::attention {

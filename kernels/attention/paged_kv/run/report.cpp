@@ -7,7 +7,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "kernels/attention/paged_kv/run.hpp"
+#include "kernels/attention/paged_kv/run/run.hpp"
 #include "kernels/base/lab/check.hpp"
 #include "kernels/base/lab/closest.hpp"
 #include "kernels/base/lab/plural.hpp"

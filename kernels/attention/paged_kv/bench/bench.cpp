@@ -1,4 +1,4 @@
-#include "kernels/attention/paged_kv/bench.hpp"
+#include "kernels/attention/paged_kv/bench/bench.hpp"
 
 #include <fmt/format.h>
 

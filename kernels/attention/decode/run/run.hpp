@@ -1,8 +1,8 @@
 #pragma once
 
-#include "kernels/attention/decode/excerpt.hpp"
-#include "kernels/attention/decode/explained.hpp"
 #include "kernels/attention/decode/lesson.hpp"
+#include "kernels/attention/decode/run/excerpt.hpp"
+#include "kernels/attention/decode/run/explained.hpp"
 #include "kernels/attention/kv_cache/reference.hpp"
 
 /// The parts that the lesson's answers are put together from.
