@@ -133,7 +133,7 @@ Box PagedKvScene::pool(Cursor cursor) const {
   return box({"pool"}, {cells},
              text(fmt::format("pool: {} of {}, {} free", counted(trace_.pool, "page"), size, free),
                   fmt::format("{} free", counted(free, "page")), "pool"),
-             {.weight = 1, .least_width = 7, .least_height = 2.1f});
+             {.weight = 1.6f, .least_width = 7, .least_height = 2.1f});
 }
 
 Box PagedKvScene::tables(Cursor cursor) const {
