@@ -130,7 +130,8 @@ lab::Report edited_emulated(const lab::Request& request, const lab::Settings& se
                             std::string_view stage = workbench::kRunning,
                             simt::EvidenceWriter* evidence = nullptr) {
   const auto tell = [&](std::string_view note) { progress.report(0, note); };
-  const workbench::EditedKernels kernels(request.lesson, *request.kernel, progress, tell);
+  const workbench::EditedKernels kernels(request.lesson, *request.kernel, emulated_kernels(),
+                                         progress, tell);
   progress.report(0, stage);
   progress.check();
   const workbench::EditedModule module{kernels.file(), request.kernel->path};
@@ -223,7 +224,8 @@ lab::Report answer_trials(const lab::Request& request, lab::Progress& progress) 
     throw Error("trials are of an edited kernel, and none was given; allowed without: run, bench");
   }
   const auto tell = [&](std::string_view note) { progress.report(0, note); };
-  const workbench::EditedKernels kernels(request.lesson, *request.kernel, progress, tell);
+  const workbench::EditedKernels kernels(request.lesson, *request.kernel, emulated_kernels(),
+                                         progress, tell);
   return workbench::run_trials(
       {lesson(request.lesson), kernels, request.kernel->path, emulated_kernels()}, progress);
 }

@@ -56,6 +56,7 @@ KernelsFunction load(const Compiled& compiled) {
 }  // namespace
 
 EditedKernels::EditedKernels(std::string_view lesson, const lab::KernelEdit& edit,
+                             std::span<const simt::KernelEntry> built,
                              const lab::Progress& progress,
                              const std::function<void(std::string_view)>& tell)
     : lesson_(lesson) {
@@ -64,7 +65,10 @@ EditedKernels::EditedKernels(std::string_view lesson, const lab::KernelEdit& edi
   info_ = compiled.info;
   file_ = (compiled.folder / kHostModule).string();
   if (tell) tell(kRunning);  // what the source has of initializers runs as it is loaded
-  entry_ = {lesson_, load(compiled)};
+  table_ = {{lesson_, load(compiled)}};
+  for (const simt::KernelEntry& entry : built) {
+    if (!entry.belongs_to(lesson)) table_.push_back(entry);
+  }
 }
 
 lab::EditedKernel use_edited_on_gpu(simt::Device& device, std::string_view lesson,

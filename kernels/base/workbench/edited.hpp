@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernels/base/lab/lesson.hpp"
 #include "kernels/base/simt/backends.hpp"
@@ -14,11 +15,14 @@ namespace tilestep::workbench {
 /// devices that are made with its table; what was loaded stays for the rest of this process.
 class EditedKernels {
  public:
-  /// Throws what compile_for_host throws; lab::SourceError for what it cannot be linked with.
-  EditedKernels(std::string_view lesson, const lab::KernelEdit& edit, const lab::Progress& progress,
+  /// `built`: the kernels of all lessons, since one may launch another's too. Throws what compile_for_host throws;
+  /// lab::SourceError for what it cannot be linked with.
+  EditedKernels(std::string_view lesson, const lab::KernelEdit& edit,
+                std::span<const simt::KernelEntry> built, const lab::Progress& progress,
                 const std::function<void(std::string_view)>& tell = {});
 
-  std::span<const simt::KernelEntry> table() const { return {&entry_, 1}; }
+  /// The lesson's, then those of the others as they were built.
+  std::span<const simt::KernelEntry> table() const { return table_; }
   const lab::EditedKernel& info() const { return info_; }
   /// Of the module, as it lies in the cache.
   const std::string& file() const { return file_; }
@@ -27,7 +31,7 @@ class EditedKernels {
   std::string lesson_;
   std::string file_;
   lab::EditedKernel info_;
-  simt::KernelEntry entry_{};
+  std::vector<simt::KernelEntry> table_;
 };
 
 /// Gives `device`, a GPU, the lesson's kernels with an edited source among them to launch in place of its own; what the

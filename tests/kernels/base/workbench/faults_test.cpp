@@ -98,7 +98,8 @@ int line_with(const std::string& text, const std::string& part) {
 /// The source with all the faults, loaded.
 class Faulty {
  public:
-  Faulty() : text_(with_faults()), kernels_("online-softmax", {kPath, text_}, lab::NoProgress()) {}
+  Faulty()
+      : text_(with_faults()), kernels_("online-softmax", {kPath, text_}, {}, lab::NoProgress()) {}
 
   int line_of_fault(const std::string& fault) const {
     return line_with(text_, "fault == \"" + fault + "\"");
