@@ -55,6 +55,15 @@ KernelsFunction load(const Compiled& compiled) {
 
 }  // namespace
 
+std::vector<simt::KernelEntry> with_edited(const simt::KernelEntry& edited,
+                                           std::span<const simt::KernelEntry> built) {
+  std::vector<simt::KernelEntry> table{edited};
+  for (const simt::KernelEntry& entry : built) {
+    if (!entry.belongs_to(edited.lesson)) table.push_back(entry);
+  }
+  return table;
+}
+
 EditedKernels::EditedKernels(std::string_view lesson, const lab::KernelEdit& edit,
                              std::span<const simt::KernelEntry> built,
                              const lab::Progress& progress,
@@ -65,10 +74,7 @@ EditedKernels::EditedKernels(std::string_view lesson, const lab::KernelEdit& edi
   info_ = compiled.info;
   file_ = (compiled.folder / kHostModule).string();
   if (tell) tell(kRunning);  // what the source has of initializers runs as it is loaded
-  table_ = {{lesson_, load(compiled)}};
-  for (const simt::KernelEntry& entry : built) {
-    if (!entry.belongs_to(lesson)) table_.push_back(entry);
-  }
+  table_ = with_edited({lesson_, load(compiled)}, built);
 }
 
 lab::EditedKernel use_edited_on_gpu(simt::Device& device, std::string_view lesson,

@@ -11,12 +11,15 @@
 
 namespace tilestep::workbench {
 
+/// The table `built` with `edited` in place of its lesson's own entry: a lesson may launch another's kernels too.
+std::vector<simt::KernelEntry> with_edited(const simt::KernelEntry& edited,
+                                           std::span<const simt::KernelEntry> built);
+
 /// A lesson's kernels for the emulation with an edited source among them, compiled and loaded. It must outlive the
 /// devices that are made with its table; what was loaded stays for the rest of this process.
 class EditedKernels {
  public:
-  /// `built`: the kernels of all lessons, since one may launch another's too. Throws what compile_for_host throws;
-  /// lab::SourceError for what it cannot be linked with.
+  /// `built`: as of with_edited. Throws what compile_for_host throws; lab::SourceError for what it cannot be linked with.
   EditedKernels(std::string_view lesson, const lab::KernelEdit& edit,
                 std::span<const simt::KernelEntry> built, const lab::Progress& progress,
                 const std::function<void(std::string_view)>& tell = {});

@@ -21,6 +21,7 @@
 #include "kernels/base/lab/assets.hpp"
 #include "kernels/base/simt/evidence.hpp"
 #include "kernels/base/workbench/compiler.hpp"
+#include "kernels/base/workbench/edited.hpp"
 #include "kernels/base/workbench/judge.hpp"
 #include "kernels/base/workbench/program.hpp"
 #include "kernels/base/workbench/sources.hpp"
@@ -209,7 +210,7 @@ class Module {
 nlohmann::json answer_of(const simt::KernelEntry& entry, const lab::Settings& settings,
                          simt::ThreadOrder order) {
   try {
-    const simt::KernelEntry table[] = {entry};
+    const auto table = workbench::with_edited(entry, emulated_kernels());
     simt::EvidenceWriter evidence;
     const auto device = simt::make_witnessed_device(table, {.order = order}, evidence);
     lab::NoProgress progress;
