@@ -16,10 +16,10 @@ using words::counted, words::number;
 namespace {
 
 constexpr float kLetters = 4.8f;  ///< margin for the names of several tensors, in heights of a line
-constexpr Layout kQueries = {.weight = 0.05f, .least_width = 1.9f, .least_height = 5.9f};
-constexpr Layout kColumn = {.weight = 1, .least_width = 8, .least_height = 0.9f};
-constexpr Layout kRow = {.weight = 0.05f, .least_width = 2.3f, .least_height = 5.9f};
-constexpr Layout kRight = {.weight = 0.08f, .least_width = 2.3f, .least_height = 5.9f};
+constexpr Layout kQueries = {.weight = 0.05f, .least_width = 1.9f, .least_height = 3.1f};
+constexpr Layout kColumn = {.weight = 1, .least_width = 8, .least_height = 0.76f};
+constexpr Layout kRow = {.weight = 0.05f, .least_width = 2.3f, .least_height = 3.1f};
+constexpr Layout kRight = {.weight = 0.08f, .least_width = 2.3f, .least_height = 3.1f};
 
 /// "+ 0.25", "− 0.25".
 std::string signed_text(double value, int digits) {
@@ -120,7 +120,7 @@ Box AttentionBackwardScene::scores(const BackwardMoment& now) const {
   }
   grid.items.about = {{Name("k_tile"), Column<int>{-1, std::move(steps)}}};
   Box made = box({"scores"}, {std::move(grid)}, {}, {.weight = 1, .least_width = 8});
-  made.least_height = std::clamp(0.85f * static_cast<float>(trace_.plan.q_tiles), 5.9f, 6.8f);
+  made.least_height = std::clamp(0.38f * static_cast<float>(trace_.plan.q_tiles), 3.1f, 6.8f);
   if (now.now == nullptr || now.through) return made;
   const int q = trace_.chosen.q_tile, k = now.now->k_tile;
   const bool chunks = trace_.shape.columns != trace_.shape.head_dim;
