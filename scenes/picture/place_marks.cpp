@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include "scenes/picture/placer.hpp"
 
@@ -112,6 +113,36 @@ Placer::Grid Placer::grid_of(const Cells& m) const {
   return grid;
 }
 
+/// Of a row of numbered cells that are too narrow for all numbers those that have room: both ends, then as on a ruler.
+std::set<int> Placer::some_names(const Items& items, const Grid& grid) const {
+  std::set<int> named;
+  const Area first = grid.cell(0, 0, 0);
+  const bool row = grid.rows == 1 && grid.parts == 1 && !items.names.empty() &&
+                   (!grid.x || grid.x->count >= grid.columns);
+  const auto is_number = [](const std::string& name) {
+    return name.find_first_not_of("0123456789") == std::string::npos;
+  };
+  if (!row || !std::all_of(items.names.begin(), items.names.end(), is_number)) return named;
+  if (first.height() + px(3) < height(Face::mono_note) || first.width() < px(8)) return named;
+  const auto half = [&](int k) { return width(written(items, k), Face::mono_note) / 2 + px(1); };
+  const auto middle = [&](int k) { return grid.cell(k, 0, 0).center().x; };
+  const auto meets = [&](int a, int b) {
+    return std::abs(middle(a) - middle(b)) < half(a) + half(b);
+  };
+  const auto add = [&](int k) {
+    const auto is_met = [&](int other) { return meets(k, other); };
+    if (std::none_of(named.begin(), named.end(), is_met)) named.insert(k);
+  };
+  add(0);
+  add(items.count - 1);
+  int step = 1;
+  while (step < items.count) step *= 2;
+  for (; step > 0; step /= 2) {
+    for (int k = 0; k < items.count; k += step) add(k);
+  }
+  return named;
+}
+
 void Placer::put(const Cells& m) {
   const Items& items = m.items;
   if (items.count == 0) return;
@@ -120,6 +151,7 @@ void Placer::put(const Cells& m) {
   if (specks) return put_folded(m, grid);
   const Area first = grid.cell(0, 0, 0);
   const bool words = words_fit(items, {first.width(), first.height()});
+  const std::set<int> named = words ? std::set<int>{} : some_names(items, grid);
   const Heat heat(items);
   const int from = grid.x ? grid.x->first : 0;
   const int to = grid.x ? std::min(from + grid.x->count, grid.columns) : grid.columns;
@@ -134,7 +166,7 @@ void Placer::put(const Cells& m) {
       piece.heat = heat.of(items.value[k]);
       // Many outlines close together would be a mesh.
       if (hollow && items.state[k] == State::to_come) piece.alpha = 0.45f;
-      if (words) say_on(written(items, k), id(items, k));
+      if (words || named.count(k) > 0) say_on(written(items, k), id(items, k));
       // No stripes under a number that is looked at now: it would be faint on them.
       const bool striped = items.glyph[k] == kStriped && items.state[k] != State::wasted &&
                            items.state[k] != State::current;

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -141,6 +142,7 @@ class Placer {
   void put(const Cells& cells);
   void put_folded(const Cells& cells, const Grid& grid);
   bool words_fit(const Items& items, Point cell) const;
+  std::set<int> some_names(const Items& items, const Grid& grid) const;
   void put(const Chips& chips);
   struct Shelves;
   Shelves shelves_of(const Strip& strip) const;

@@ -26,6 +26,7 @@ TEST_CASE("a process lab answers, again and again, from one worker", "[process-l
 TEST_CASE("a lab in this process answers inside submit", "[process-lab]") {
   const auto lab = make_inline_lab();
   check_report(*lab, lab->submit(request_of()));
+  CHECK_FALSE(lab->poll());  // once
   const LabFailure failure =
       check_failure(*lab, lab->submit(request_of({{"tile_width", std::int64_t{0}}})));
   CHECK(failure.code == ExitCode::bad_input);

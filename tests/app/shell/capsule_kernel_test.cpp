@@ -252,3 +252,13 @@ TEST_CASE("of a capsule whose kernel is refused the picture opens, with the sent
   CHECK(opened.asked() == Asked{1, 0});
   CHECK_FALSE(opened.stage.lab.requests.back().kernel);
 }
+
+TEST_CASE("a capsule without a kernel takes the place of one that brought one", "[ui_shell]") {
+  Opened opened;
+  REQUIRE(opened.stage.has("capsule_kernel"));
+  opened.stage.shell.open(capsule_of(tests::report_of("online-softmax"), {}));
+  opened.stage.frame();
+  CHECK_FALSE(opened.stage.has("capsule_kernel"));
+  CHECK_FALSE(opened.stage.has("show_capsule_kernel"));
+  CHECK_FALSE(opened.stage.shell.capsule().kernel);
+}

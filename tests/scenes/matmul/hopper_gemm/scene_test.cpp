@@ -490,3 +490,18 @@ TEST_CASE("Hopper GEMM: arrows lead from device memory to a stage while bytes ar
     CHECK((drawn > 0) == (std::string_view(variant) != "wgmma"));
   }
 }
+
+TEST_CASE("what a consumer has added is told of that consumer", "[hopper_gemm_scene]") {
+  const HopperGemmScene scene = scene_of(of("warp-specialized", {kNotTimed}));
+  std::map<int, int> added;
+  const auto& events = scene.trace().events;
+  for (std::size_t e = 0; e < events.size(); ++e) {
+    if (events[e].what != What::waited) continue;
+    const int count = ++added[events[e].lane];
+    const std::string told =
+        picture::plain(picture_at(scene, static_cast<int>(e) + 1).headline.full);
+    INFO(told);
+    CHECK(tests::contains(told, fmt::format("consumer {}: {} of ", events[e].lane - 1, count)));
+  }
+  CHECK(added.size() == 2);
+}

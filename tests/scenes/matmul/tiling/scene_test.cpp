@@ -344,3 +344,13 @@ TEST_CASE("the roofline allows the lower of its roofs", "[tiling_scene]") {
   CHECK(ui::attainable(plot, roof, 12.5) == 50);
   CHECK(ui::attainable(plot, roof, 1000) == 50);
 }
+
+TEST_CASE("a readout of two numbers says where both come from", "[tiling_scene]") {
+  Shown shown(sizes(8, 16, 16, 24));
+  const auto all = shown->readouts({{shown->steps().tiles, 3}});
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [](const auto& each) { return each.id == "global_loads"; });
+  REQUIRE(found != all.end());
+  CHECK(tests::contains(found->unit, " per output"));
+  CHECK(std::count(found->detail.begin(), found->detail.end(), '\n') == 1);
+}

@@ -333,7 +333,19 @@ TEST_CASE("a plot under Measured says what the pointer is on", "[coalescing_scen
   Shown shown;
   const scenes::measured::Spec spec = shown->measured_spec();
   const auto& banks = std::get<scenes::measured::Pictured>(spec.views.back().plots.back());
-  CHECK(picture::problems(banks.picture({})).empty());
+  const picture::Picture picture = banks.picture({});
+  CHECK(picture::problems(picture).empty());
+  std::size_t once = 0;
+  for (const picture::Mark* mark : picture::marks_of(picture)) {
+    const auto* words = std::get_if<picture::Cells>(mark);
+    for (int bank = 0; words != nullptr && bank < words->items.count; ++bank) {
+      const auto at = static_cast<std::size_t>(bank);
+      const bool one = words->items.value[at] == 1;
+      CHECK((words->items.tone.each[at] == 5) == one);  // stands out where it is the only word
+      once += one;
+    }
+  }
+  CHECK(once >= 32);
   CHECK(banks.explain({}, {"bank_words", 32}) ==
         "Bank 0 delivers 32 words to the warp, one after the other.");
   CHECK(banks.explain({}, {"bank_words", 1}) == "Bank 1 delivers 1 word to the warp.");
