@@ -8,10 +8,24 @@ namespace {
 
 using ui::px;
 
-/// The knobs that the lesson names for a presenter, as many as `width` holds.
-std::vector<const lab::Knob*> stage_knobs(const LessonState& lesson, float width) {
+/// Those that the stop on show turns, then those that the lesson names for a presenter, as many as `width` holds.
+std::vector<const lab::Knob*> stage_knobs(ShellState& state, float width) {
+  const LessonState& lesson = state.session.lesson();
   std::vector<const lab::Knob*> knobs;
-  for (const std::string& id : lesson.scene().stage_knobs()) knobs.push_back(&lesson.knobs.at(id));
+  const auto add = [&](const lab::Knob& knob) {
+    if (std::find(knobs.begin(), knobs.end(), &knob) == knobs.end()) knobs.push_back(&knob);
+  };
+  const Reading& reading = state.reading();
+  if (reading.guide && reading.stop >= 0) {
+    const auto settings = [&](int stop) {
+      return stop < 0 ? lab::Settings{} : reading.guide->stops[std::size_t(stop)].settings;
+    };
+    const lab::Settings before = lesson.knobs.completed(settings(reading.stop - 1));
+    for (const auto& [id, value] : settings(reading.stop)) {
+      if (before.at(id) != value) add(lesson.knobs.at(id));
+    }
+  }
+  for (const std::string& id : lesson.scene().stage_knobs()) add(lesson.knobs.at(id));
   const auto most = static_cast<std::size_t>(std::max(0.0f, std::floor(width / px(190))));
   if (knobs.size() > most) knobs.resize(most);
   return knobs;
@@ -27,7 +41,7 @@ void draw_bar(ShellState& state, const Layout& layout) {
   const float row = std::round(px(ui::kControlHeight));
   const ImVec2 at(layout.bar.min.x + pad,
                   ImGui::GetWindowPos().y + std::round((layout.bar.height() - row) / 2));
-  const auto knobs = stage_knobs(lesson, width * 0.62f);
+  const auto knobs = stage_knobs(state, width * 0.62f);
   const float gap = px(20);
   const float each =
       knobs.empty() ? 0

@@ -1,6 +1,10 @@
 // What an edited kernel does to the worker that runs it.
 #include <cstdlib>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
 
+#include "kernels/catalog.hpp"
 #include "tests/app/process_lab_rig.hpp"
 #include "tests/app/text_checks.hpp"
 
@@ -63,4 +67,24 @@ TEST_CASE("a source that is no UTF-8 text is refused with what it is", "[workben
   CHECK(refusal(std::string(lab::kMostKernelBytes + 1, ' ')) ==
         "The kernel source has 524289 bytes; a kernel source has at most 524288.");
   check_report(*lab, lab->submit(edited_request()));
+}
+
+TEST_CASE("run --trials adds where else an edited kernel is right and wrong", "[workbench_run]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() / "one_pass.cu";
+  std::ofstream(file) << edited_request().kernel->text;
+  const auto tables = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"run", "online-softmax", "--backend", "emulated", "--kernel",
+                                      file,  "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome out = run_tilestep(words);
+    INFO(out.err);
+    std::map<std::string, std::size_t> rows;
+    for (const auto& table : nlohmann::json::parse(out.out).at("tables")) {
+      rows[table.at("id")] = table.at("rows").size();
+    }
+    return rows;
+  };
+  CHECK(tables({}).count("trials") == 0);
+  CHECK(tables({"--trials"})["trials"] == lesson("online-softmax").trials().size());
 }

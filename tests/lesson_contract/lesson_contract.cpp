@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "kernels/lessons.hpp"
@@ -101,14 +102,43 @@ void check_info(const lab::Lesson& lesson) {
     REQUIRE_FALSE(knob.help.empty());
     CHECK(knob.help.back() == '.');
     CHECK(knob.checked(knob.initial) == knob.initial);
+    CHECK(std::set<std::string>{"model", "run", "kernel", "look"}.count(knob.group) == 1);
+    for (const auto& [id, values] : knob.works_with) {
+      for (const std::string& value : values) CHECK_NOTHROW(lesson.knobs().at(id).parsed(value));
+    }
   }
 }
 
+/// What a run shows: its report without the settings.
+nlohmann::json shown_by(const lab::Lesson& lesson, const lab::Settings& settings) {
+  nlohmann::json shown = lab::to_json(report_of(lesson.info().id, settings));
+  shown.erase("params");
+  return shown;
+}
+
+/// Every knob at its ends. One that has no effect there says with what it works, and nothing changes with it; any other
+/// one changes something.
 void check_knob_ends(const lab::Lesson& lesson) {
   check_report(lesson, {});
+  const nlohmann::json initial = shown_by(lesson, {});
+  const lab::Settings defaults = lesson.knobs().defaults();
+  std::map<std::string, bool> changes;
   tests::Part part("runs at the ends of " + lesson.info().id, 2);
   for (const lab::Settings& settings : contract::knob_ends(lesson)) {
-    if (!part.skips()) check_report(lesson, settings);
+    if (part.skips()) continue;
+    check_report(lesson, settings);
+    if (settings.size() != 1 || settings.begin()->second == defaults.at(settings.begin()->first)) {
+      continue;
+    }
+    const std::string& id = settings.begin()->first;
+    const bool changed = shown_by(lesson, settings) != initial;
+    const bool first = changes.emplace(id, changed).second;
+    if (!first) changes[id] = changes[id] || changed;
+  }
+  for (const auto& [id, changed] : changes) {
+    INFO(id << " changes what is shown: " << changed);
+    const bool works = lesson.knobs().at(id).idle(defaults).empty();
+    if (!works || tests::all_is_wanted()) CHECK(works == changed);
   }
 }
 

@@ -32,6 +32,7 @@ Task task_of(const Params& params) {
 const lab::KnobTable<Params>& knob_table() {
   static const auto table =
       lab::KnobTable<Params>()
+          .group("model")
           .integer(&Params::seq, {"seq", "Length", "tokens", "Queries, and as many keys."}, 1,
                    kMostLength, true)
           .integer(&Params::heads, {"heads", "Heads of Q, O and dO."}, 1, kMostHeads, true)
@@ -44,12 +45,15 @@ const lab::KnobTable<Params>& knob_table() {
                   {"head_dim", "Head dimension", "", "Components of a query, key or value."})
           .choice(&Params::mask,
                   {"mask", "Which keys a query sees. A window or a prefix has 64 keys."})
+          .group("kernel")
           .choice(&Params::block_q, {"block_q", "Tile of queries", "", "Queries per tile."})
           .choice(&Params::block_k,
                   {"block_k", "Tile of keys", "", "Keys per tile, which a block owns."})
           .choice(&Params::omits, {"break", "Break it", "",
                                    "Omits a step of this pass or of the one before, and runs it."})
+          .group("run")
           .seed()
+          .group("look")
           .integer(&Params::query,
                    {"query", "Chosen query", "", "Query whose row is traced, at most the last."}, 0,
                    kMostLength - 1)

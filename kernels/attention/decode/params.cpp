@@ -61,7 +61,8 @@ constexpr const char* kPaged = "the lesson paged-kv has it now";
 // ---- the knobs, in their groups -----------------------------------------------------------------------
 
 void add_heads(lab::KnobTable<Params>& table) {
-  table.choice(&Params::scheme, {"scheme", "Who shares a key and a value."})
+  table.group("model")
+      .choice(&Params::scheme, {"scheme", "Who shares a key and a value."})
       .integer(&Params::heads, {"heads", "Query heads", "", "Heads of Q and O."}, 1, kMostHeads,
                true)
       .integer(&Params::kv_heads,
@@ -69,17 +70,19 @@ void add_heads(lab::KnobTable<Params>& table) {
                 "Heads of K and V with gqa, each shared by as many query heads. mha has one for "
                 "each, mqa and mla one for all."},
                1, kMostHeads, true)
+      .with("scheme", {"gqa"})
       .retired_knob("head_dim", std::string("32"), "heads have 32 numbers; timed ones have 128");
 }
 
 void add_cache(lab::KnobTable<Params>& table) {
-  table
+  table.group("run")
       .integer(&Params::context,
                {"context", "Context", "tokens", "Tokens of a request, on average."}, 0,
                kMostContext, true)
       .integer(&Params::batch,
                {"batch", "Batch", "requests", "How many requests run together at most."}, 1,
                kMostBatch, true)
+      .group("kernel")
       .integer(&Params::splits,
                {"splits", "Splits", "",
                 "Into how many parts the keys of a request are cut, each for a block of its own; "
@@ -88,10 +91,12 @@ void add_cache(lab::KnobTable<Params>& table) {
       .choice(&Params::kv_dtype,
               {"kv_dtype", "Cache format", "", "How a number of K and V lies in the cache."})
       .retired("kv_dtype", "fp16", "bf16 runs the same steps")
-      .choice(&Params::scales,
-              {"scales", "Scales", "",
-               "Of fp8, int8 and int4: which numbers of K share a scale, those of a token or those "
-               "of a channel. V has one a token."});
+      .choice(
+          &Params::scales,
+          {"scales", "Scales", "",
+           "Which numbers of K share a scale, those of a token or those of a channel. V has one "
+           "a token."})
+      .with("kv_dtype", {"fp8", "int8", "int4"});
 }
 
 void add_rest(lab::KnobTable<Params>& table) {
@@ -99,6 +104,7 @@ void add_rest(lab::KnobTable<Params>& table) {
       .choice(&Params::broken,
               {"break", "Break it", "", "Leaves something out, and runs that for real."})
       .retired("break", "stale-page", kPaged)
+      .group("run")
       .seed("Chooses numbers and lengths.")
       .retired_knob("page_size", std::string("16"), kPaged)
       .retired_knob("requests", std::int64_t{6}, kPaged)

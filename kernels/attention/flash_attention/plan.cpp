@@ -122,12 +122,14 @@ Task task_of(const Params& params) {
 const lab::KnobTable<Params>& knob_table() {
   static const auto table =
       lab::KnobTable<Params>()
+          .group("kernel")
           .choice(&Params::variant, {"variant", "Which rung of the ladder runs."})
           .retired("variant", "flash-3-tma", "the lesson flash-attention-3 has it")
           .retired("variant", "flash-3-ping-pong", "the lesson flash-attention-3 has it")
           .retired("variant", "flash-3", "the lesson flash-attention-3 has it")
           .retired("variant", "fused-softmax",
                    "naive keeps its scores in memory, flash-2 none; both have a rung")
+          .group("model")
           .integer(&Params::seq, {"seq", "Length", "tokens", "Queries, and as many keys."}, 1,
                    kMostLength, true)
           .integer(&Params::heads, {"heads", "Heads of Q and O."}, 1, kMostHeads, true)
@@ -143,12 +145,13 @@ const lab::KnobTable<Params>& knob_table() {
                    {"window", "Window", "keys",
                     "Last keys that sliding-window shows; first keys that prefix shows."},
                    0, kMostLength, true)
-          .integer(
-              &Params::sinks,
-              {"sinks", "Sinks", "keys", "First keys that sliding-window shows to every query."}, 0,
-              1024)
+          .with("mask", {"sliding-window", "prefix"})
+          .integer(&Params::sinks, {"sinks", "Sinks", "keys", "First keys that every query sees."},
+                   0, 1024)
+          .with("mask", {"sliding-window"})
           .choice(&Params::score_mod,
                   {"score_mod", "Score modifier", "", "Changes each score before the softmax."})
+          .group("kernel")
           .choice(&Params::block_q, {"block_q", "Tile of queries", "", "Queries per tile."})
           .choice(&Params::block_k, {"block_k", "Tile of keys", "", "Keys per tile."})
           .choice(&Params::dtype,
@@ -157,10 +160,12 @@ const lab::KnobTable<Params>& knob_table() {
                    "alone, with a scale per tile; the rest stays BF16."})
           .retired("dtype", "fp16", "bf16 runs the same steps")
           .retired("dtype", "fp32", "bf16 runs the same steps")
-          .toggle(&Params::smooth_k,
-                  {"smooth_k", "Smooth K", "",
-                   "Subtracts K's mean over the keys before K is quantized (fp8, int8)."})
+          .toggle(&Params::smooth_k, {"smooth_k", "Smooth K", "",
+                                      "Subtracts K's mean over the keys before K is quantized."})
+          .with("dtype", {"fp8", "int8"})
+          .group("run")
           .choice(&Params::data, {"data", "Contents of Q, K and V."})
+          .group("kernel")
           .retired_knob("pass", std::string("forward"),
                         "the backward pass is the lesson attention-backward")
           .retired_knob("head", std::int64_t{0}, "the first head's steps are shown")
@@ -173,7 +178,9 @@ const lab::KnobTable<Params>& knob_table() {
                         "FlashAttention 4's polynomial did")
           .choice(&Params::broken, {"break", "Break it", "",
                                     "Omits a step or materializes S, and runs that kernel."})
+          .group("run")
           .seed()
+          .group("look")
           .integer(&Params::query,
                    {"query", "Chosen query", "", "Query whose steps are traced, at most the last."},
                    0, kMostLength - 1)

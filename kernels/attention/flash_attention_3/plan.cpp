@@ -29,7 +29,9 @@ attention::Task task_of(const Params& params) {
 const lab::KnobTable<Params>& knob_table() {
   static const auto table =
       lab::KnobTable<Params>()
+          .group("kernel")
           .choice(&Params::variant, {"variant", "Which rung of the ladder runs."})
+          .group("model")
           .integer(&Params::seq, {"seq", "Length", "tokens", "Queries, and as many keys."}, 1,
                    kMostLength, true)
           .integer(&Params::heads, {"heads", "Heads of Q and O, which share one of K and V."}, 1,
@@ -37,12 +39,15 @@ const lab::KnobTable<Params>& knob_table() {
           .choice(&Params::head_dim,
                   {"head_dim", "Head dimension", "", "Components of a query, key or value."})
           .choice(&Params::mask, {"mask", "Which keys a query sees."})
-          .integer(&Params::window,
-                   {"window", "Window", "keys", "Last keys that sliding-window shows."}, 0,
+          .integer(&Params::window, {"window", "Window", "keys", "Last keys that a query sees."}, 0,
                    kMostLength, true)
+          .with("mask", {"sliding-window"})
+          .group("kernel")
           .choice(&Params::block_k, {"block_k", "Tile of keys", "", "Keys per tile."})
           .choice(&Params::omits, {"break", "Break it", "", "Omits a step, and runs that kernel."})
+          .group("run")
           .seed()
+          .group("look")
           .integer(&Params::query,
                    {"query", "Chosen query", "", "Query whose steps are traced, at most the last."},
                    0, kMostLength - 1)

@@ -136,23 +136,33 @@ const lab::KnobTable<Params>& knob_table() {
                                     "Scores and values; the worked example's 16 keys repeat beyond "
                                     "16, shifted by one key per query and by 1 per component."})
           .integer(&Params::keys, {"keys", "Keys per query."}, 1, 65536, true)
+          .group("kernel")
           .integer(&Params::tile_width, {"tile_width", "Tile width", "keys", "Keys per tile."}, 1,
                    1024, true)
+          .group("model")
           .integer(&Params::head_dim, {"head_dim", "Head dimension", "", "Components of a value."},
                    1, 128)
+          .group("kernel")
           .choice(&Params::accumulator,
                   {"accumulator", "Format that ℓ and O are rounded to after every operation."})
+          .group("run")
           .seed()
+          .with("preset", {"random"})
+          .group("kernel")
           .toggle(&Params::skip_rescale,
                   {"skip_rescale", "Skip the rescale", "",
                    "Breaks the algorithm: ℓ and O keep their old scale when m rises."})
+          .group("look")
           .integer(
               &Params::component,
               {"component", "Which component of the output to trace (0 to head dimension − 1)."}, 0,
               127)
+          .group("model")
           .integer(&Params::queries,
                    {"queries", "Queries that the kernel computes, one block each."}, 1, 1024, true)
+          .group("look")
           .integer(&Params::query, {"query", "Which query to trace (0 to queries − 1)."}, 0, 1023)
+          .group("run")
           .text(&Params::scores,
                 {"scores",
                  "Scores of the preset custom, repeated if there are more keys; if empty, the "
@@ -160,6 +170,7 @@ const lab::KnobTable<Params>& knob_table() {
                 "up to 64 numbers from -200 to 200, or -inf for a masked key, with commas between, "
                 "such as 1,2.5,3, or nothing",
                 is_list_of_scores)
+          .with("preset", {"custom"})
           .require(check_places);
   return table;
 }

@@ -49,6 +49,20 @@ bool within(const Knob& knob, double value) {
 
 }  // namespace
 
+std::string Knob::idle(const Settings& settings) const {
+  std::string others;
+  for (const Together& each : works_with) {
+    const std::string value = to_text(settings.at(each.knob));
+    if (std::find(each.values.begin(), each.values.end(), value) != each.values.end()) return {};
+    std::string values;
+    for (std::size_t i = 0; i < each.values.size(); ++i) {
+      values += (i == 0 ? "" : i + 1 < each.values.size() ? ", " : " or ") + each.values[i];
+    }
+    others += fmt::format("{}{} = {}", others.empty() ? "" : "; ", each.knob, values);
+  }
+  return others.empty() ? others : "works with " + others;
+}
+
 std::string Knob::allowed() const {
   switch (kind) {
     case KnobKind::integer:

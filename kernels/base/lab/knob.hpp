@@ -23,6 +23,12 @@ using Settings = std::map<std::string, KnobValue, std::less<>>;
 
 enum class KnobKind { integer, real, toggle, choice, text };
 
+/// A knob and those of its values with which another one has an effect.
+struct Together {
+  std::string knob;
+  std::vector<std::string> values;
+};
+
 /// What a knob is, said once: the controls, `--set`, JSON and the sweep tests all read this.
 struct Knob {
   std::string id;     ///< snake_case, as in `--set id=value`
@@ -39,7 +45,11 @@ struct Knob {
   std::string form;  ///< text: what may be written, in words, with an example
   bool (*fits)(std::string_view) = nullptr;  ///< text: whether it is of that form
   KnobValue initial;
+  std::string group = "run";         ///< what it is about: model, run, kernel or look
+  std::vector<Together> works_with;  ///< has an effect with any of these alone; empty: always
 
+  /// Why it has no effect with `settings`, complete: "works with pattern = aos or soa"; empty: it has one.
+  std::string idle(const Settings& settings) const;
   /// The allowed values in words: "1–1024", "one of fp32, fp16, bf16", "true or false".
   std::string allowed() const;
   /// Throws Error naming the knob and the allowed values unless `value` is one of them. Integers
@@ -221,6 +231,17 @@ class KnobTable {
     return *this;
   }
 
+  /// The knob named last has an effect with these values of another one, or of one named so beside it.
+  KnobTable& with(std::string knob, std::vector<std::string> values) {
+    rows_.back().knob.works_with.push_back({std::move(knob), std::move(values)});
+    return *this;
+  }
+  /// The knobs that follow are about this.
+  KnobTable& group(std::string name) {
+    group_ = std::move(name);
+    return *this;
+  }
+
   /// A knob that was once there: who sets it is told what took its place.
   KnobTable& retired_knob(std::string id, KnobValue stands_at, std::string instead) {
     retired_.push_back({std::move(id), std::move(stands_at), std::move(instead)});
@@ -282,11 +303,13 @@ class KnobTable {
 
   KnobTable& add(Knob knob, Get get, Set set) {
     knob.initial = get(Params{});
+    knob.group = group_;
     rows_.push_back({std::move(knob), std::move(get), std::move(set)});
     return *this;
   }
 
   std::vector<Row> rows_;
+  std::string group_ = "run";
   std::vector<RetiredKnob> retired_;
   std::vector<void (*)(const Params&)> checks_;
 };

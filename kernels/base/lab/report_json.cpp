@@ -198,7 +198,13 @@ json to_json(const Knob& knob) {
              {"help", knob.help},
              {"kind", kKinds[static_cast<int>(knob.kind)]},
              {"default", to_json(knob.initial)},
-             {"allowed", knob.allowed()}};
+             {"allowed", knob.allowed()},
+             {"group", knob.group}};
+  if (!knob.works_with.empty()) {
+    json& with = to["works_with"] = json::array();
+    for (const auto& [id, values] : knob.works_with)
+      with.push_back({{"knob", id}, {"values", values}});
+  }
   if (knob.kind == KnobKind::integer) {
     to["min"] = static_cast<std::int64_t>(knob.min);
     to["max"] = static_cast<std::int64_t>(knob.max);

@@ -59,17 +59,20 @@ std::array<int, kSteps> step_lines() {
 const lab::KnobTable<Params>& knob_table() {
   static const auto table =
       lab::KnobTable<Params>()
+          .group("model")
           .integer(&Params::tokens, {"tokens", "Tokens in the batch."}, 1, kMostTokens, true)
           .integer(&Params::experts, {"experts", "Experts that the router chooses from."}, 2,
                    kMostExperts, true)
           .integer(&Params::top_k,
                    {"top_k", "Top-k", "", "Experts per token, at most all of them."}, 1, 8)
+          .group("run")
           .choice(&Params::routing, {"routing",
                                      "Distribution of the router's choices; custom is balanced "
                                      "with the changes listed in the knob custom."})
           .real(&Params::skew,
-                {"skew", "Exponent (skewed): expert e is chosen in proportion to (e + 1)^-skew."},
-                0, 3)
+                {"skew", "Exponent: expert e is chosen in proportion to (e + 1)^-skew."}, 0, 3)
+          .with("routing", {"skewed"})
+          .group("kernel")
           .choice(&Params::tile_choice,
                   {"tile", "Tile", "tokens", "Token slots per tile of the tensor cores."},
                   {"8", "16", "32", "64", "128"})
@@ -79,9 +82,11 @@ const lab::KnobTable<Params>& knob_table() {
                  "are dropped."},
                 0.5, 4, false, "off")
           .choice(&Params::scheme, {"scheme", "How the experts' products are batched."})
-          .text(&Params::custom, {"custom", "Which token goes to which expert (routing custom)."},
+          .group("run")
+          .text(&Params::custom, {"custom", "Which token goes to which expert."},
                 "pairs token:expert with commas between, such as 5:2,7:0, or nothing",
                 is_list_of_moves)
+          .with("routing", {"custom"})
           .seed()
           .require(check_together);
   return table;

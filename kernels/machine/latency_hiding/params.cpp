@@ -114,6 +114,7 @@ int dynamic_shared_bytes(const Params& params) {
 const lab::KnobTable<Params>& knob_table() {
   static const auto table =
       lab::KnobTable<Params>()
+          .group("kernel")
           .choice(&Params::kernel, {"kernel", "Which kernel the warps run."})
           .integer(
               &Params::warps_per_sm,
@@ -121,25 +122,29 @@ const lab::KnobTable<Params>& knob_table() {
                "Resident warps per multiprocessor; unused shared memory keeps more blocks out."},
               1, kMostWarps)
           .choice(&Params::bytes_per_load,
-                  {"bytes_per_load", "Load", "bytes", "Bytes per load of a thread (copies)."})
+                  {"bytes_per_load", "Load", "bytes", "Bytes per load of a thread."})
+          .with("kernel", {"copy", "bulk-copy"})
           .choice(
               &Params::loads_in_flight,
               {"loads_in_flight", "Loads in flight", "",
                "Loads that a thread issues before it uses the first (copy); stages (bulk-copy)."})
+          .with("kernel", {"copy", "bulk-copy"})
           .integer(&Params::ilp,
-                   {"ilp", "Chains", "of a thread", "Independent chains of FMAs per thread (fma)."},
-                   1, 8)
-          .choice(&Params::max_registers,
-                  {"max_registers", "Registers", "of a thread",
-                   "Register limit that the kernel is compiled with (spill)."})
+                   {"ilp", "Chains", "of a thread", "Independent chains of FMAs per thread."}, 1, 8)
+          .with("kernel", {"fma"})
+          .choice(&Params::max_registers, {"max_registers", "Registers", "of a thread",
+                                           "Register limit that the kernel is compiled with."})
+          .with("kernel", {"spill"})
           .choice(&Params::block, {"block", "Block", "threads", "Threads per block."})
           .choice(&Params::divergence, {"divergence", "Ways", "of a warp",
-                                        "Arms of the branch that the lanes of a warp split over "
-                                        "(diverge, divergent-branch)."})
+                                        "Arms of the branch that the lanes of a warp split over."})
+          .with("kernel", {"diverge"})
+          .with("break", {"divergent-branch"})
           .choice(
               &Params::broken,
               {"break", "Break it", "",
                "Use each load before issuing the next, or load inside a divergent branch (copy)."})
+          .group("run")
           .seed("Seed of the data and of the pointer chase.")
           .require(check_warps)
           .require(check_registers)

@@ -30,6 +30,7 @@ void check_together(const Params& params) {
 const lab::KnobTable<Params>& knob_table() {
   static const auto table =
       lab::KnobTable<Params>()
+          .group("kernel")
           .choice(&Params::variant, {"variant", "Which rung of the ladder runs."})
           .choice(&Params::tile,
                   {"tile", "Warpgroup's tile", "",
@@ -44,9 +45,8 @@ const lab::KnobTable<Params>& knob_table() {
                     "Consumer warpgroups; each multiplies 64 rows of the block's tile."},
                    1, 2)
           .integer(&Params::cluster,
-                   {"cluster", "Cluster", "blocks",
-                    "Blocks that share their columns of B (multicast, persistent)."},
-                   1, 2)
+                   {"cluster", "Cluster", "blocks", "Blocks that share their columns of B."}, 1, 2)
+          .with("variant", {"multicast", "persistent"})
           .choice(&Params::swizzle, {"swizzle", "Swizzle", "B",
                                      "Row length in bytes within which 16-byte chunks are permuted "
                                      "in shared memory; 0: none."})
@@ -54,16 +54,20 @@ const lab::KnobTable<Params>& knob_table() {
           .choice(&Params::dtype,
                   {"dtype", "Number format", "",
                    "Format of A and B; accumulators and C are FP32. mma-sync takes bf16 only."})
+          .group("run")
           .choice(&Params::data, {"data", "Contents of A and B."})
+          .group("model")
           .integer(&Params::m, {"m", "Rows of A and C."}, 1, kMostEdge, true)
           .integer(&Params::n, {"n", "Rows of B (stored transposed), columns of C."}, 1, kMostEdge,
                    true)
           .integer(&Params::k, {"k", "Columns of A and B: products per element of C."}, 1,
                    kMostEdge, true)
+          .group("kernel")
           .choice(
               &Params::broken,
               {"break", "Break it", "",
                "Omits a wait or a fence, or expects the bytes of A only, and runs that kernel."})
+          .group("run")
           .seed()
           .require(check_together);
   return table;

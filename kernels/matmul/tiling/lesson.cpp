@@ -32,6 +32,7 @@ std::optional<lab::Settings> case_of(const lab::Measurement& m) {
 const lab::KnobTable<Params>& knob_table() {
   static const auto table =
       lab::KnobTable<Params>()
+          .group("kernel")
           .choice(&Params::variant, {"variant",
                                      "Which rung of the ladder runs; rungs above shared-tile are "
                                      "drawn with shared-tile's picture."})
@@ -40,16 +41,19 @@ const lab::KnobTable<Params>& knob_table() {
                     "Edge of a tile; a block has tile × tile threads. Rungs above shared-tile have "
                     "tiles of their own."},
                    4, 32)
+          .group("model")
           .integer(&Params::m, {"m", "Rows of A and C."}, 1, 256, true)
           .integer(&Params::n, {"n", "Columns of B and C."}, 1, 256, true)
           .integer(&Params::k, {"k", "Columns of A, rows of B: products per element of C."}, 1, 256,
                    true)
+          .group("kernel")
           .toggle(&Params::padding, {"padding",
                                      "Pads the rows of the A tile in shared memory, so that a "
                                      "warp's stores hit different banks."})
           .choice(&Params::remove_barrier,
                   {"remove_barrier", "Remove a barrier", "",
                    "Removes a barrier from shared-tile and runs it in many thread orders."})
+          .group("run")
           .seed();
   return table;
 }

@@ -169,28 +169,32 @@ const lab::KnobTable<Params>& knob_table() {
           .choice(&Params::pattern, {"pattern", "Which element each thread accesses."})
           .integer(&Params::stride,
                    {"stride", "Stride", "elements",
-                    "Distance between the elements of neighbouring threads (strided)."},
+                    "Distance between the elements of neighbouring threads."},
                    1, 64)
+          .with("pattern", {"strided"})
           .integer(&Params::offset,
                    {"offset", "Offset", "elements",
-                    "Distance of the first element from an aligned address (offset)."},
+                    "Distance of the first element from an aligned address."},
                    0, 31)
+          .with("pattern", {"offset"})
           .choice(&Params::element_size,
                   {"element_bytes", "Element", "bytes", "Bytes per access of a thread."})
           .choice(&Params::access,
                   {"access", "Whether the pattern applies to the loads or to the stores."})
-          .integer(&Params::fields, {"fields", "Fields per structure (aos, soa)."}, 2, 8)
+          .integer(&Params::fields, {"fields", "Fields per structure."}, 2, 8)
+          .with("pattern", {"aos", "soa"})
           .integer(&Params::elements,
                    {"elements", "Elements that the launch accesses, one per thread."}, kLanes,
                    kMaxElements, true)
           .seed("Seed of the data and of the order (permuted, permuted-warp).")
           .text(&Params::lanes,
                 {"lanes",
-                 "Which of its warp's elements each lane accesses (custom); lanes that are not "
+                 "Which of its warp's elements each lane accesses; lanes that are not "
                  "listed access their own."},
                 "pairs lane:element with commas between, lanes 0–31 and elements 0–255, such as "
                 "0:5,3:0, or nothing",
                 is_list_of_lanes)
+          .with("pattern", {"custom"})
           .require(check_lanes)
           .require(check_elements);
   return table;

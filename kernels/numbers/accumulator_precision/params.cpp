@@ -31,6 +31,7 @@ const lab::KnobTable<Params>& knob_table() {
           .integer(&Params::terms, {"terms", "Numbers to add up."}, 1, kMaxTerms, true)
           .choice(&Params::distribution,
                   {"distribution", "Distribution of the numbers; near-one is 0.998 + 0.15 sin(i)."})
+          .group("kernel")
           .choice(&Params::accumulators,
                   {"accumulators",
                    "Which accumulators run: a set of formats or remedies, or a single one."})
@@ -41,6 +42,7 @@ const lab::KnobTable<Params>& knob_table() {
                    16, 512, true)
           .choice(&Params::small_format,
                   {"small_format", "Format that promoted, kahan and pairwise accumulate in."})
+          .group("run")
           .seed("Seed of the data and of stochastic rounding.");
   return table;
 }

@@ -482,3 +482,37 @@ TEST_CASE("a worker that dies between two runs is mentioned", "[ui_shell]") {
         "another.");
   CHECK_FALSE(stage.has("failure"));
 }
+
+TEST_CASE("six knobs are in sight, the rest unfold, and one without effect says with what it works",
+          "[ui_shell]") {
+  ShellOptions options;
+  options.lesson = "flash-attention";
+  Stage stage(options);
+  stage.lab.answer();
+  stage.frame({1440, 2400});
+  const auto knobs = [&] {
+    const auto parts = stage.map()["parts"];
+    return std::count_if(parts.begin(), parts.end(), [](const auto& part) {
+      const std::string id = part["id"];
+      return id.starts_with("knob_") && id.find('_', 5) == std::string::npos;
+    });
+  };
+  CHECK(knobs() <= 6);
+  CHECK_FALSE(stage.has("knob_sinks"));
+  CHECK_FALSE(stage.has("idle_mask"));
+  stage.click("more_knobs");
+  stage.frame({1440, 2400});
+  REQUIRE(stage.has("knob_sinks"));
+  CHECK(stage.part("idle_sinks")["label"] == "works with mask = sliding-window");
+  CHECK(stage.part("more_knobs")["label"] == "Fewer knobs");
+  stage.shell.set_knobs({{"mask", std::string("sliding-window")}});
+  stage.frame({1440, 2400});
+  CHECK_FALSE(stage.has("idle_sinks"));
+  stage.click("more_knobs");
+  stage.frame({1440, 2400});
+  CHECK_FALSE(stage.has("knob_sinks"));
+  // One that is not as the lesson has it is never hidden.
+  stage.shell.set_knobs({{"sinks", std::int64_t{4}}});
+  stage.frame({1440, 2400});
+  CHECK(stage.has("knob_sinks"));
+}
