@@ -11,6 +11,8 @@ class Playhead {
   /// Goes there in `seconds`.
   void aim(int goal, double seconds);
   void finish() { position_ = goal_; }
+  /// On its way it stands at a place that it has passed.
+  void stand(int place) { position_ = place; }
   void advance(double seconds);
 
   /// False while it is on its way.

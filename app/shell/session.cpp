@@ -13,6 +13,8 @@ namespace {
 constexpr double kSecondsAStep = 1.2, kMostSecondsAPhase = 0.45, kLeastSecondsAPhase = 0.06;
 /// A trace of more steps than this is played faster.
 constexpr int kLongTrace = 16;
+constexpr double kBeatSeconds =
+    1.2;  // time to see what an event changed, before the rest of the step follows
 constexpr double kSecondsOfLong = 0.4;
 /// While it plays: at a place, to read what is there.
 constexpr double kRestSeconds = 0.35, kStillRestSeconds = 0.6;
@@ -97,7 +99,19 @@ void Session::travel(scenes::Cursor cursor, double seconds) {
   LessonState& now = lesson();
   if (!now.report) return;
   if (!moves_) return go(cursor);
+  beat_s_ = 0;
   now.playhead.aim(axis().place_of(inside(axis(), cursor)), seconds);
+}
+
+/// The place between two, both left out, where an event has happened; an event where the way ends needs no rest.
+std::optional<int> Session::beat_between(double from, double to) const {
+  const scenes::StepAxis steps = axis();
+  if (steps.tiles > kLongTrace) return std::nullopt;
+  for (const scenes::Event& event : lesson().events) {
+    const int place = steps.place_of(inside(steps, event.at));
+    if (from < place && place <= to && place < lesson().playhead.goal()) return place;
+  }
+  return std::nullopt;
 }
 
 /// Ends the way that it is on. False if it goes nowhere, or the other way.
@@ -112,6 +126,7 @@ bool Session::finish(bool on) {
 // A hand on the controls ends the playback.
 void Session::step_on() {
   stop();
+  if (std::exchange(beat_s_, 0) > 0) return;  // goes on
   if (finish(true) || ask()) return;
   const scenes::Cursor to = app::step_on(axis(), lesson().cursor);
   travel(to, seconds_of(axis(), to.tile));
@@ -191,7 +206,13 @@ void Session::advance(double seconds) {
   if (!now.report) return;
   seconds *= speed_;
   if (!now.playhead.rests()) {
+    if ((beat_s_ = std::max(beat_s_ - seconds, 0.0)) > 0) return;
+    const double from = now.playhead.position();
     now.playhead.advance(seconds);
+    if (const auto beat = beat_between(from, now.playhead.position())) {
+      now.playhead.stand(*beat);
+      beat_s_ = kBeatSeconds;
+    }
     arrive();
     return;
   }

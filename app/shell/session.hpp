@@ -226,6 +226,7 @@ class Session {
   bool start_trials();
   void stop_trials();
   static bool take_of_trials(TrialRecord& record, const LabUpdate& update);
+  std::optional<int> beat_between(double from, double to) const;
   void travel(scenes::Cursor cursor, double seconds);
   bool finish(bool on);
   void arrive();
@@ -247,6 +248,7 @@ class Session {
   bool playing_ = false, moves_ = false, predicts_ = false;
   double speed_ = 1;
   double rested_s_ = 0;  ///< at a place, while it plays
+  double beat_s_ = 0;    ///< that the playhead still stands on its way, where something has changed
   double rest_s_ = 0.08;
 };
 

@@ -381,6 +381,32 @@ TEST_CASE("a step plays its phases one after another, a second press ends it", "
   CHECK_FALSE(session.moving());
 }
 
+TEST_CASE("a step rests where an event has changed something, until a press or a second later",
+          "[ui_session]") {
+  FakeLab lab;
+  Session session(lab, fake_lessons(1), offer_of("auto"));
+  session.set_moves(true);
+  session.choose(0);
+  lab.updates.push_back({1, report_of("good")});
+  session.update(0);
+  session.lesson().events = {{{2, 0}, "m rises"}, {{2, 2}, "the end of a step needs no rest"}};
+  for (const bool pressed : {false, true}) {
+    session.go({1, 2});
+    session.step_on();
+    for (int i = 0; i < 12; ++i) session.advance(0.1);
+    CHECK(session.lesson().cursor == Cursor{2, 0});
+    CHECK(session.lesson().moment().fraction == 0);
+    CHECK(session.moving());
+    if (pressed) session.step_on();
+    session.advance(pressed ? 0.1 : 1.2);
+    session.advance(0.1);
+    CHECK(session.lesson().moment().fraction > 0);
+    session.advance(5);
+    CHECK(session.lesson().cursor == Cursor{2, 2});
+    CHECK_FALSE(session.moving());
+  }
+}
+
 TEST_CASE("what is asked comes before the step, and is judged once when it is shown",
           "[ui_session]") {
   FakeLab lab;
