@@ -28,6 +28,24 @@ std::string peer_name(const lab::Measurement& library) {
   return library.variant + " " + format;
 }
 
+/// The rungs over several cases (mask, length) where none has a rate of its own, without what changed; nullptr: they have.
+const lab::Table* cases_of(const lab::Report& report) {
+  const lab::Table* ladder = report.table("ladder");
+  for (std::size_t r = 0; ladder != nullptr && r < ladder->rows.size(); ++r) {
+    if (rate_of(report, ladder->text(r, 0)) != nullptr) return nullptr;
+  }
+  return report.table("ladder_measured");
+}
+
+lab::Table without(lab::Table table, std::string_view id) {
+  for (std::size_t c = table.columns.size(); c-- > 0;) {
+    if (table.columns[c].id != id) continue;
+    table.columns.erase(table.columns.begin() + static_cast<std::ptrdiff_t>(c));
+    for (auto& row : table.rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(c));
+  }
+  return table;
+}
+
 SharedDetail parts_of(const std::string& detail) {
   const std::size_t note = detail.rfind("; ");
   if (note == std::string::npos) return {detail, ""};
@@ -52,6 +70,7 @@ const lab::Measurement* fraction_of(const lab::Report& report, const std::string
 lab::Table ladder_table(const lab::Report& report) {
   const lab::Table* ladder = report.table("ladder");
   if (ladder == nullptr) return measurement_table(report);
+  if (const lab::Table* cases = cases_of(report)) return without(*cases, "what_changed");
   const lab::Measurement* first = nullptr;
   bool of_copy = false;
   for (std::size_t r = 0; r < ladder->rows.size() && first == nullptr; ++r) {
@@ -118,6 +137,7 @@ std::string ladder_markdown(const lab::Report& report) {
   }
   for (const lab::Measurement& m : report.measurements) {
     if (!m.id.starts_with("library_") || m.samples == 0 || !m.detail.starts_with(shape)) continue;
+    if (cases_of(report) != nullptr) continue;  // its columns compare each case with the peers'
     // How it was called, and on what, where the rungs differ in that.
     const std::string own = parts_of(m.detail).shape.substr(shape.size());
     text += fmt::format("; {}{}{} in the same run: {:.1f} TFLOP/s", peer_name(m), own,

@@ -69,6 +69,22 @@ TEST_CASE("the README's ladders are the recorded ones", "[figures]") {
   }
 }
 
+TEST_CASE("a ladder says what every rung measured", "[figures]") {
+  for (const lab::Lesson* lesson : lessons()) {
+    const lab::Report bench = recorded_bench(lesson->info().id);
+    const lab::Table ladder = app::ladder_table(bench);
+    CAPTURE(lesson->info().id);
+    REQUIRE_FALSE(ladder.rows.empty());
+    for (const auto& row : ladder.rows) {
+      const auto is_number = [](const lab::Cell& cell) {
+        return std::holds_alternative<double>(cell);
+      };
+      CHECK(std::any_of(row.begin(), row.end(), is_number));
+    }
+    CHECK_FALSE(tests::contains(app::ladder_markdown(bench), "_FULL"));
+  }
+}
+
 TEST_CASE("the README's course is the program's", "[figures]") {
   std::ifstream file(std::string(tilestep::tests::paths::kSource) + "/README.md");
   const std::string readme{std::istreambuf_iterator<char>(file), {}};
