@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "scenes/attention/decode/scene.hpp"
+#include "scenes/picture/parts.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
@@ -207,15 +208,8 @@ Box DecodeScene::intensity() const {
     bars.items.tone.each.push_back(own ? 1 : 0);
     bars.items.glyph.each.push_back(1);
     bars.items.flags.each.push_back(own ? kPicked : kNone);
-    ends.push_back({.key = {"scheme_end", lane},
-                    .x = {bars.end.back(), bars.end.back()},
-                    .y = {lane + 0.5, lane + 0.5},
-                    .ax = "intensity",
-                    .ay = "scheme_lane",
-                    .tone = std::uint8_t(own ? 1 : 0),
-                    .about = {"scheme", lane},
-                    .end = text(significant(value, 3)),
-                    .ends_free = true});
+    ends.push_back(lane_end({"scheme_end", lane}, "intensity", "scheme_lane", bars.end.back(),
+                            text(significant(value, 3)), own ? 1 : 0, {"scheme", lane}));
   }
   bars.items.about = {{"scheme", {0, numbers(bars.items.count)}}};
   made.marks.emplace_back(std::move(bars));

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "scenes/attention/decode/scene.hpp"
+#include "scenes/picture/parts.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
@@ -110,15 +111,8 @@ Box DecodeScene::weights() const {
     bars.items.tone.each.push_back(4);
     bars.items.glyph.each.push_back(1);
     bars.items.state.each.push_back(misweighed(part) ? State::wrong : State::plain);
-    ends.push_back({.key = {"weight_end", lane},
-                    .x = {bars.end.back(), bars.end.back()},
-                    .y = {lane + 0.5, lane + 0.5},
-                    .ax = "weight",
-                    .ay = "part_lane",
-                    .tone = 4,
-                    .about = {"m", 0},
-                    .end = text(number(weight, 3)),
-                    .ends_free = true});
+    ends.push_back(lane_end({"weight_end", lane}, "weight", "part_lane", bars.end.back(),
+                            text(number(weight, 3)), 4, {"m", 0}));
   }
   bars.items.about = {{"m", {0}}};
   made.marks.emplace_back(std::move(bars));

@@ -192,7 +192,7 @@ Box DecodeScene::batch_chart() const {
                                  significant(cache_gigabytes(params_, params_.scheme, 1), 3),
                                  significant(crossing, 3)),
                      fmt::format("batch = {}", significant(crossing, 3))))},
-      {.weight = 1, .least_width = 9, .least_height = 3.8f});
+      {.close = true, .weight = 1, .least_width = 9, .least_height = 3.8f});
 }
 
 /// What the time of a step is made of when rows of a prompt go along with requests that decode.
@@ -248,7 +248,7 @@ Box DecodeScene::mixed_steps(const View& view) const {
                 "rows of a prompt go along", "prompt rows"),
            {.weight = 1, .least_height = 3}),
        one_line({"mixed_said"}, "mixed_line", std::move(said))},
-      {.rank = 1, .weight = 1, .least_width = 9, .least_height = 3.8f});
+      {.close = true, .rank = 1, .weight = 1, .least_width = 9, .least_height = 3.8f});
 }
 
 /// What is said of a thing of these charts; empty: it is none of theirs.

@@ -32,15 +32,6 @@ Extent FlashAttentionScene::extent() const {
   const auto line = [](Name name, std::pair<double, double> ends) {
     return Axis{.name = name, .low = ends.first, .high = ends.second};
   };
-  double lowest = 0, highest = 1, heaviest = 0;
-  for (const float score : trace_.scores) {
-    if (!std::isfinite(score)) continue;
-    lowest = std::min<double>(lowest, score);
-    highest = std::max<double>(highest, score);
-  }
-  for (const float weight : trace_.weights) {
-    if (std::isfinite(weight)) heaviest = std::max<double>(heaviest, weight);
-  }
   const auto kernels = names_of(Variant{});
   double most = 1, flops = 1;
   for (const Costs& each : costs_) {
@@ -60,14 +51,13 @@ Extent FlashAttentionScene::extent() const {
                 .names = {kernels.begin(), kernels.end()},
                 .least_slot = 3},
            band_axis("one", 1), line("l", {0, most_l()}), line("o", rounded(0, o)),
-           band_axis("key", trace_.shape.length), line("score", rounded(lowest, highest)),
-           line("weight", rounded(0, heaviest)), line("error", rounded(0, worst_error()))}};
+           line("error", rounded(0, worst_error()))}};
 }
 
 Picture FlashAttentionScene::picture(const Extent& extent, const View& view) const {
   const FlashMoment now = moment(view.cursor);
   std::vector<Box> beside;
-  beside.push_back(is_naive() ? row_bars(now) : chosen_row(now));
+  if (!is_naive()) beside.push_back(chosen_row(now));
   beside.push_back(traffic(now));
   beside.push_back(products(now));
   if (has_bytes()) beside.push_back(quantized(now));

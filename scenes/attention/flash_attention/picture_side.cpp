@@ -151,28 +151,6 @@ Box FlashAttentionScene::sums(const FlashMoment& now) const {
   return column({"sums"}, std::move(meters), {.close = true, .weight = 0.2f});
 }
 
-/// Naive: the chosen query's row of scores, as it lies in memory, and then its weights.
-Box FlashAttentionScene::row_bars(const FlashMoment& now) const {
-  const bool weights = now.phase >= FlashPhase::weights;
-  const int known =
-      weights ? trace_.shape.length : std::min(now.step * trace_.plan.block_k, trace_.shape.length);
-  std::vector<float> values = weights ? trace_.weights : trace_.scores;
-  values.resize(static_cast<std::size_t>(known));
-  Bars bars{items(weights ? Name("weight") : Name("score"), std::move(values)), "key",
-            weights ? Name("weight") : Name("score")};
-  bars.items.about = {{"key", {0, numbers(known)}}};
-  const int first = now.now != nullptr && !weights ? now.now->k_tile * trace_.plan.block_k : known;
-  for (int key = 0; key < known; ++key) {
-    const bool fresh = !now.through && (weights ? now.phase == FlashPhase::weights : key >= first);
-    bars.items.state.each.push_back(fresh ? State::current : State::plain);
-  }
-  const std::string label = fmt::format("query {}: {} in memory", trace_.chosen.query,
-                                        weights ? "its row of weights" : "its row of scores");
-  return box(
-      {"chosen"}, {std::move(bars)}, text(label),
-      {.rank = 3, .weight = 0.6f, .least_width = 14, .least_height = 3.6f, .most_height = 7});
-}
-
 // ---- bytes and products -----------------------------------------------------------------------------------
 
 /// What crosses between device memory and the multiprocessors in each kernel, by tensor, on one scale: the other kernels' by
@@ -227,12 +205,9 @@ Box FlashAttentionScene::traffic(const FlashMoment& now) const {
     }
     const std::string all = bytes_text(costs.total);
     ends.push_back(
-        {.key = {"traffic_end", lane},
-         .x = {at / 1e6, at / 1e6},
-         .y = {lane + 0.5, lane + 0.5},
-         .ax = "bytes",
-         .ay = "kernel",
-         .end = own ? text(fmt::format("{} of {}", bytes_text(so_far), all), all) : text(all)});
+        lane_end({"traffic_end", lane}, "bytes", "kernel", at / 1e6,
+                 own ? text(fmt::format("{} of {}", bytes_text(so_far), all), all) : text(all), 0,
+                 {}, false));
   }
   for (Spans* spans : {&formula, &asked}) {
     spans->x = "bytes";
@@ -270,13 +245,9 @@ Box FlashAttentionScene::products(const FlashMoment& now) const {
     bars.items.tone.each.push_back(5);
     bars.items.state.each.push_back(each == variant() ? State::plain : State::to_come);
     bars.items.names.emplace_back();
-    ends.push_back({.key = {"product_end", lane},
-                    .x = {flops, flops},
-                    .y = {lane + 0.5, lane + 0.5},
-                    .ax = "flops",
-                    .ay = "kernel",
-                    .end = text(fmt::format("{} MFLOP", words::significant(flops, 3)),
-                                words::significant(flops, 3))});
+    const std::string said = words::significant(flops, 3);
+    ends.push_back(lane_end({"product_end", lane}, "flops", "kernel", flops,
+                            text(said + " MFLOP", said), 0, {}, false));
   }
   Box made = box({"product_lanes"}, {std::move(bars)}, {},
                  {.least_height = 2.4f, .left = kNames, .right = kEnds});
@@ -312,14 +283,6 @@ std::string FlashAttentionScene::explain_side(const FlashMoment& now, const Key&
     }
   }
   if (key.is({"o_error"})) return explain_quantized(now, key);
-  if (key.is({"score", "weight"}) && key.i >= 0 && key.i < trace_.shape.length) {
-    const bool weights = now.phase >= FlashPhase::weights;
-    if (!weights && key.i >= now.step * trace_.plan.block_k) return {};
-    const float value = weights ? trace_.weights[static_cast<std::size_t>(key.i)]
-                                : trace_.scores[static_cast<std::size_t>(key.i)];
-    return fmt::format("key {}: {} {}", key.i, key.name.text(),
-                       number(static_cast<double>(value), 4));
-  }
   return explain_mask(trace_, key);
 }
 

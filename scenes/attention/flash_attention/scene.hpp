@@ -87,7 +87,6 @@ class FlashAttentionScene final : public SceneOf<flash_attention::Trace> {
   // Beside them, in picture_side.cpp.
   picture::Box chosen_row(const FlashMoment& now) const;
   picture::Box sums(const FlashMoment& now) const;
-  picture::Box row_bars(const FlashMoment& now) const;
   std::vector<std::string> formula_rows(const FlashMoment& now) const;
   LedgerGroups ledger_groups() const;
   picture::Box traffic(const FlashMoment& now) const;

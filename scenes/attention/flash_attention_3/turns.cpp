@@ -128,12 +128,9 @@ Box FlashAttention3Scene::turns(bool in_turn) const {
   Box made = box(in_turn ? Key{"turn_lanes"} : Key{"step_lanes"}, {}, {},
                  {.least_width = 12, .least_height = 3, .left = 5.4f, .right = 6});
   if (tile) {
-    made.marks.emplace_back(Curve{.key = {in_turn ? Name("turn_end") : Name("step_end")},
-                                  .x = {all, all},
-                                  .y = {2.5, 2.5},
-                                  .ax = "cycles",
-                                  .ay = "unit",
-                                  .end = text(fmt::format("{:.0f} a tile", *tile))});
+    made.marks.emplace_back(lane_end({in_turn ? Name("turn_end") : Name("step_end"), 2}, "cycles",
+                                     "unit", all, text(fmt::format("{:.0f} a tile", *tile)), 0, {},
+                                     false));
   }
   spans.items.about = {{"tensor", {-1, tensors}}};
   made.marks.insert(made.marks.begin(), std::move(spans));

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "scenes/attention/paged_kv/scene.hpp"
+#include "scenes/picture/parts.hpp"
 #include "scenes/shared/spans.hpp"
 #include "scenes/shared/words.hpp"
 
@@ -265,14 +266,8 @@ Box PagedKvScene::waste(Cursor cursor) const {
     end = std::max(end, at);
   }
   list.spans.items.glyph.all = 1;
-  const auto said = [&](int lane, double to) {
-    return Curve{.key = {"held_end", lane},
-                 .x = {to, to},
-                 .y = {lane + 0.5, lane + 0.5},
-                 .ax = "tokens",
-                 .ay = "kind",
-                 .end = text(number(to, 0)),
-                 .ends_free = true};
+  const auto said = [](int lane, double to) {
+    return lane_end({"held_end", lane}, "tokens", "kind", to, text(number(to, 0)));
   };
   Box made = box({"stored_box"}, {list.made(std::max(end, in_pages))}, {},
                  {.least_height = 2, .left = kLaneLeft, .right = 2});
