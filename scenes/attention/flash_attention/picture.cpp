@@ -42,16 +42,20 @@ Extent FlashAttentionScene::extent() const {
   for (const flash_attention::Step& step : trace_.steps) {
     if (std::isfinite(step.o)) o = std::max(o, std::abs(static_cast<double>(step.o)));
   }
-  return {{keys_axis(trace_), band_axis("q", trace_.plan.q_tiles), band_axis("kind", 3),
-           Axis{.name = "bytes", .high = most / 1e6, .title = text("MB"), .ticks = true},
-           Axis{.name = "flops", .high = flops / 1e6, .title = text("MFLOP"), .ticks = true},
-           Axis{.name = "kernel",
-                .kind = Axis::band,
-                .count = static_cast<int>(costs_.size()),
-                .names = {kernels.begin(), kernels.end()},
-                .least_slot = 3},
-           band_axis("one", 1), line("l", {0, most_l()}), line("o", rounded(0, o)),
-           line("error", rounded(0, worst_error()))}};
+  Extent extent{{keys_axis(trace_), band_axis("q", trace_.plan.q_tiles), band_axis("kind", 3),
+                 Axis{.name = "bytes", .high = most / 1e6, .title = text("MB"), .ticks = true},
+                 Axis{.name = "flops", .high = flops / 1e6, .title = text("MFLOP"), .ticks = true},
+                 band_axis("one", 1), line("l", {0, most_l()}), line("o", rounded(0, o)),
+                 line("error", rounded(0, worst_error()))}};
+  // Two bands, so that either stands without the other.
+  for (const Name lanes : {Name("kernel"), Name("multiplier")}) {
+    extent.axes.push_back({.name = lanes,
+                           .kind = Axis::band,
+                           .count = static_cast<int>(costs_.size()),
+                           .names = {kernels.begin(), kernels.end()},
+                           .least_slot = 3});
+  }
+  return extent;
 }
 
 Picture FlashAttentionScene::picture(const Extent& extent, const View& view) const {

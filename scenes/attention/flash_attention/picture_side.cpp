@@ -230,7 +230,7 @@ Box FlashAttentionScene::traffic(const FlashMoment& now) const {
 Box FlashAttentionScene::products(const FlashMoment& now) const {
   Spans bars{items("product", 0)};
   bars.x = "flops";
-  bars.lanes = "kernel";
+  bars.lanes = "multiplier";
   bars.now = 1e12;
   bars.items.glyph.all = 1;
   std::vector<Curve> ends;
@@ -246,7 +246,7 @@ Box FlashAttentionScene::products(const FlashMoment& now) const {
     bars.items.state.each.push_back(each == variant() ? State::plain : State::to_come);
     bars.items.names.emplace_back();
     const std::string said = words::significant(flops, 3);
-    ends.push_back(lane_end({"product_end", lane}, "flops", "kernel", flops,
+    ends.push_back(lane_end({"product_end", lane}, "flops", "multiplier", flops,
                             text(said + " MFLOP", said), 0, {}, false));
   }
   Box made = box({"product_lanes"}, {std::move(bars)}, {},
