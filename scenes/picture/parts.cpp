@@ -60,4 +60,18 @@ void add_earlier(Picture& picture, const Picture& earlier, const std::string& na
   }
 }
 
+Curve lane_end(Key key, Name x, Name lanes, double at, Text said, std::uint8_t tone, Ref about,
+               bool free) {
+  const double lane = std::max(key.i, 0) + 0.5;
+  return {.key = key,
+          .x = {at, at},
+          .y = {lane, lane},
+          .ax = x,
+          .ay = lanes,
+          .tone = tone,
+          .about = about,
+          .end = std::move(said),
+          .ends_free = free};
+}
+
 }  // namespace tilestep::picture

@@ -14,4 +14,8 @@ void add_row(Strip& train, std::string name, const std::vector<int>& used);
 /// The first row of each train of an earlier picture, outlined below the same train of this one.
 void add_earlier(Picture& picture, const Picture& earlier, const std::string& name);
 
+/// What the bar on lane `key.i` of Spans comes to, at its end; not `free`: in the box's right margin.
+Curve lane_end(Key key, Name x, Name lanes, double at, Text said, std::uint8_t tone = 0,
+               Ref about = {}, bool free = true);
+
 }  // namespace tilestep::picture

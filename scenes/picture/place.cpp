@@ -400,7 +400,7 @@ void Placer::emit(const Node& node) {
   // Whole pixels: a box that has exactly its least would else miss it by a rounding.
   const Point least{std::floor(node.box->least_width * em_ - 0.01f),
                     std::floor(node.box->least_height * em_ - 0.01f)};
-  out_.rooms.push_back({node.box->key, node.inside, least});
+  out_.rooms.push_back({node.box->key, node.inside, least, node.area});
   stands(node.box->key, node.inside);
   emit_axes(node);
   emit_labels(node);

@@ -10,7 +10,7 @@
 namespace tilestep::picture {
 namespace {
 
-constexpr float kMostSlot = 34, kLeastSlot = 6;  ///< design pixels; smaller ones become a bar
+constexpr float kMostSlot = 52, kLeastSlot = 6;  ///< design pixels; smaller ones become a bar
 constexpr float kMostPile = 64;                  ///< width of a bar
 constexpr float kAspect = 1.5f;
 

@@ -125,6 +125,7 @@ struct Room {
   Key key;
   Area area;
   Point least;  ///< below this it cannot be read
+  Area whole;   ///< with what stands in its margins
 };
 
 /// What a thing reads that is not an item with a value: a row of words, a group, a box with its value.

@@ -174,7 +174,7 @@ float filled_by(const Picture& picture, const Placed& placed) {
     const auto found = boxes.find(room.key);
     if (found == boxes.end()) continue;
     const Area area =
-        stands_on_axes(*found->second) ? room.area : content_of(room.key, picture, placed);
+        stands_on_axes(*found->second) ? room.whole : content_of(room.key, picture, placed);
     all += area.width() * area.height();
   }
   return all / std::max(placed.area.width() * placed.area.height(), 1.0f);

@@ -10,9 +10,10 @@
 
 namespace tilestep::scenes {
 
-/// A request's tone. Six take turns: the number beside it tells requests apart.
+/// A request's tone. Five take turns: the number beside it tells requests apart. Orange is too near to the cursor's
+/// amber, vermillion to what is wrong.
 constexpr std::uint8_t request_tone(int request) {
-  constexpr std::uint8_t kTones[] = {1, 2, 3, 4, 5, 7};
+  constexpr std::uint8_t kTones[] = {1, 3, 4, 7, 5};
   return kTones[static_cast<std::size_t>(request) % std::size(kTones)];
 }
 

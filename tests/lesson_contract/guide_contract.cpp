@@ -18,6 +18,7 @@
 #include "scenes/stage/measured_plots.hpp"
 #include "scenes/ui/picture_view.hpp"
 #include "tests/lesson_contract/knob_cases.hpp"
+#include "tests/lesson_contract/scaled.hpp"
 #include "tests/paths.hpp"
 #include "tests/reports.hpp"
 #include "tests/scenes/scene_frame.hpp"
@@ -267,31 +268,12 @@ void check_words(std::string_view text, const lab::Lesson& lesson) {
 
 // ---- stops ---------------------------------------------------------------------------------------
 
-/// The window's type at a text size.
-class Scaled final : public picture::Metrics {
- public:
-  explicit Scaled(float scale) : scale_(scale) {}
-  float width(std::string_view text, picture::Face face) const override {
-    return scale_ * metrics_.width(text, face);
-  }
-  float height(picture::Face face) const override { return scale_ * metrics_.height(face); }
-  float px(float design) const override { return scale_ * metrics_.px(design); }
-
- private:
-  ui::PictureMetrics metrics_;
-  float scale_;
-};
-
 /// In the shot of a stop, in windows of the sizes that people have, all that it lights is drawn, and the boxes that are
 /// left take half of the picture.
 void check_shot(const GuideStop& stop, const scenes::Scene& scene, const scenes::View& view) {
   const picture::Picture whole = scene.picture(scene.extent(), view);
-  // The stage beside the text at 1440x900, above it in presenter mode at 1280x720, at 1024x640, and at 150 %.
-  for (const auto& [area, scale] : {std::pair{picture::Area{0, 0, 766, 560}, 1.0f},
-                                    {{0, 0, 1150, 330}, 1.0f},
-                                    {{0, 0, 560, 400}, 1.0f},
-                                    {{0, 0, 766, 420}, 1.5f}}) {
-    const Scaled metrics(scale);
+  for (const auto& [area, scale] : contract::kStages) {
+    const contract::Scaled metrics(scale);
     std::vector<picture::Key> off;
     for (const picture::Box* box : picture::beside(whole, stop.subject(), area, metrics)) {
       off.push_back(box->key);

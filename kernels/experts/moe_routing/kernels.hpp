@@ -66,6 +66,7 @@ struct GroupedArrays {
 struct TileEnd {
   unsigned long long clock;
   int block, processor;
+  int mma = 0;  ///< instructions that it issued for the tile; the picture's kernel counts them
 };
 inline constexpr std::uint32_t kTileBeginSite = 0;
 inline constexpr std::uint32_t kTileEndSite = 1;
@@ -75,7 +76,7 @@ inline constexpr std::size_t kTileEntries =
 
 /// A tile of a recorded run; block −1: no block ran it.
 struct TileRun {
-  int block = -1, processor = -1;
+  int block = -1, processor = -1, mma = 0;
   unsigned long long begin = 0, end = 0;
 };
 inline std::vector<TileRun> tile_runs(const simt::Trace::Log& log, std::size_t tiles) {
@@ -83,7 +84,7 @@ inline std::vector<TileRun> tile_runs(const simt::Trace::Log& log, std::size_t t
   const auto ends = log.notes<TileEnd>(kTileEndSite, tiles, {0, -1, -1});
   std::vector<TileRun> runs;
   for (std::size_t i = 0; i < tiles; ++i) {
-    runs.push_back({ends[i].block, ends[i].processor, begins[i], ends[i].clock});
+    runs.push_back({ends[i].block, ends[i].processor, ends[i].mma, begins[i], ends[i].clock});
   }
   return runs;
 }

@@ -240,7 +240,7 @@ class KernelsHere final : public Kernels {
                              simt::kMmaCapability);
     const bool packed = shape.scheme == Scheme::packed;
     const dim3 grid =
-        packed ? dim3(static_cast<unsigned>(shape.blocks > 0 ? shape.blocks : kPictureBlocks))
+        packed ? dim3(static_cast<unsigned>(shape.blocks > 0 ? shape.blocks : kProcessors))
                : dim3(static_cast<unsigned>(shape.most_tiles > 0 ? shape.most_tiles : 1),
                       static_cast<unsigned>(shape.experts));
     simt::with_tape(tape, [&]<class Tape>(const Tape& chosen) {

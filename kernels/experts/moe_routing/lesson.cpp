@@ -14,9 +14,94 @@
 namespace tilestep::moe_routing {
 namespace {
 
-RouteShape route_shape(const Params& params) {
-  return {params.tokens,       params.experts, params.top_k,
-          capacity_of(params), params.tile(),  params.scheme};
+RouteShape route_shape(const Params& params, Scheme scheme) {
+  return {params.tokens, params.experts, params.top_k, capacity_of(params), params.tile(), scheme};
+}
+
+/// Tokens laid out as a scheme says, and their product.
+class Product {
+ public:
+  /// `route` has run, and the host knows where its tiles begin.
+  Product(const Outcome& outcome, const Router& route, const std::vector<int>& first_tile,
+          int slots)
+      : device_(route.device),
+        route_(route),
+        first_tile_(first_tile),
+        tokens_(route.device, outcome.inputs.tokens),
+        weights_(route.device, outcome.inputs.weights),
+        x_(route.device, static_cast<std::size_t>(slots) * kHidden),
+        y_(route.device, static_cast<std::size_t>(slots) * kWidth),
+        recording_(route.device, tiles() * kTileEntries),
+        shape_{route.shape.experts, kHidden, kWidth, route.shape.tile, slots,
+               route.shape.scheme,  0,       0} {
+    y_.fill(0xFF);
+    for (std::size_t e = 0; e + 1 < first_tile.size(); ++e) {
+      shape_.most_tiles = std::max(shape_.most_tiles, first_tile[e + 1] - first_tile[e]);
+    }
+    kernels_of(device_).permute(device_, route.shape, kHidden, tokens_.span(), route.slot.span(),
+                                x_.span());
+  }
+  /// How many blocks were launched.
+  int multiply(bool recorded = true) {
+    const GroupedArrays arrays{
+        std::as_const(x_).span(), weights_.span(),          y_.span(),
+        route_.first_slot.span(), route_.first_tile.span(), route_.kept.span()};
+    return kernels_of(device_).multiply(device_, shape_, arrays,
+                                        recorded ? recording_.tape() : simt::Tape());
+  }
+  simt::Span<const float> y() const { return y_.span(); }
+  std::size_t tiles() const { return static_cast<std::size_t>(first_tile_.back()); }
+  std::vector<TileRun> tile_runs() const {
+    return moe_routing::tile_runs(recording_.download(), tiles());
+  }
+
+ private:
+  simt::Device& device_;
+  const Router& route_;
+  const std::vector<int>& first_tile_;
+  const simt::Buffer<std::uint16_t> tokens_, weights_;
+  simt::Buffer<std::uint16_t> x_;
+  simt::Buffer<float> y_;
+  simt::Trace recording_;
+  GroupedShape shape_;
+};
+
+SchemeTrace scheme_trace(const Trace& trace, Scheme scheme, int blocks,
+                         const std::vector<int>& first_tile, const std::vector<TileRun>& runs) {
+  SchemeTrace made{scheme, blocks, {}, {}, {}, {}};
+  std::size_t e = 0;
+  for (int i = 0; i < std::min<int>(first_tile.back(), kShownTiles); ++i) {
+    while (i >= first_tile[e + 1]) ++e;
+    const TileRun& run = runs[static_cast<std::size_t>(i)];
+    made.expert.push_back(static_cast<int>(e));
+    made.kept.push_back(
+        std::clamp(trace.expert[e].kept - (i - first_tile[e]) * trace.tile, 0, trace.tile));
+    made.block.push_back(run.block);
+    made.mma.push_back(run.mma);
+  }
+  return made;
+}
+
+/// The same tokens as the other schemes lay them out and multiply them, where they are few enough to be seen.
+void run_other_schemes(Outcome& outcome, simt::Device& device) {
+  Trace& trace = outcome.trace;
+  const int most = trace.expert[trace.with_most(&ExpertTrace::kept).front()].kept;
+  if ((most + trace.tile - 1) / trace.tile * trace.experts > kComparedTiles) return;
+  std::vector<SchemeTrace> all;
+  for (const Scheme scheme : all_of<Scheme>()) {
+    if (scheme == trace.scheme) {
+      all.push_back(trace.schemes.front());
+      continue;
+    }
+    Router route(device, route_shape(outcome.params, scheme), outcome.inputs.logits);
+    route.run();
+    const std::vector<int> first_tile = route.first_tile.download();
+    Product product(outcome, route, first_tile, route.first_slot.download().back());
+    const int blocks = product.multiply();
+    device.synchronize();
+    all.push_back(scheme_trace(trace, scheme, blocks, first_tile, product.tile_runs()));
+  }
+  trace.schemes = std::move(all);
 }
 
 void fill_tiles(Outcome& outcome, const std::vector<TileRun>& runs) {
@@ -97,50 +182,32 @@ void count_tensor_work(Outcome& outcome, simt::Device& device,
 
 void run_kernels(Outcome& outcome, simt::Device& device, lab::Progress& progress) {
   const Params& params = outcome.params;
-  const Kernels& kernels = kernels_of(device);
-  const RouteShape shape = route_shape(params);
   Trace& trace = outcome.trace;
   progress.report(0.2, "routing the tokens");
-  Router route(device, shape, outcome.inputs.logits);
+  Router route(device, route_shape(params, params.scheme), outcome.inputs.logits);
   route.run();
   route.download(outcome.device, outcome.probability, outcome.gate);
   fill_experts(outcome);
   progress.check();
 
   progress.report(0.5, "multiplying the experts' tiles");
-  const auto slots = static_cast<std::size_t>(outcome.device.slots());
-  const simt::Buffer<std::uint16_t> tokens(device, outcome.inputs.tokens);
-  const simt::Buffer<std::uint16_t> weights(device, outcome.inputs.weights);
-  simt::Buffer<std::uint16_t> x(device, slots * kHidden);
-  simt::Buffer<float> y(device, slots * kWidth);
+  Product product(outcome, route, outcome.device.first_tile, outcome.device.slots());
   simt::Buffer<float> out(device, static_cast<std::size_t>(params.tokens) * kWidth);
-  const auto tiles = static_cast<std::size_t>(outcome.device.tiles());
-  simt::Trace recording(device, tiles * kTileEntries);
-  y.fill(0xFF);
   out.fill(0xFF);
-  kernels.permute(device, shape, kHidden, tokens.span(), std::as_const(route.slot).span(),
-                  x.span());
-  GroupedShape grouped{params.experts,          kHidden,       kWidth, params.tile(),
-                       static_cast<int>(slots), params.scheme, 0,      0};
-  for (const ExpertTrace& expert : trace.expert) {
-    grouped.most_tiles = std::max(grouped.most_tiles, expert.tiles);
-  }
-  const GroupedArrays arrays{std::as_const(x).span(),
-                             weights.span(),
-                             y.span(),
-                             std::as_const(route.first_slot).span(),
-                             std::as_const(route.first_tile).span(),
-                             std::as_const(route.kept).span()};
-  trace.blocks = kernels.multiply(device, grouped, arrays, recording.tape());
+  trace.blocks = product.multiply();
   progress.report(0.7, "combining what the experts gave");
-  kernels.combine(device, shape, kWidth, std::as_const(route.gate).span(),
-                  std::as_const(route.slot).span(), std::as_const(y).span(), out.span());
+  kernels_of(device).combine(device, route.shape, kWidth, std::as_const(route.gate).span(),
+                             std::as_const(route.slot).span(), product.y(), out.span());
   device.synchronize();
   outcome.out = out.download();
-  fill_tiles(outcome, tile_runs(recording.download(), tiles));
+  const std::vector<TileRun> runs = product.tile_runs();
+  fill_tiles(outcome, runs);
   fill_tokens(outcome);
+  trace.schemes = {
+      scheme_trace(trace, params.scheme, trace.blocks, outcome.device.first_tile, runs)};
   progress.check();
-  count_tensor_work(outcome, device, [&] { kernels.multiply(device, grouped, arrays, {}); });
+  run_other_schemes(outcome, device);
+  count_tensor_work(outcome, device, [&] { product.multiply(false); });
 }
 
 lab::Report run(const Params& params, simt::Device& device, lab::Progress& progress) {
@@ -224,10 +291,10 @@ const lab::Lesson& lesson() {
           "Tensor cores work on whole tiles: what counts is how full the experts' tiles are.",
           knob_table(), run, bench_report)
           .with_telling(
-              {{"skewed",
-                "Most tokens choose E0: it has many full tiles, the last expert one that is nearly "
-                "empty.",
-                {.routing = Routing::skewed, .skew = 2}},
+              {{"balanced",
+                "Every expert is wanted equally often: all tiles are full, and the schemes differ "
+                "in nothing.",
+                {.routing = Routing::balanced}},
                {"capacity",
                 "The same with a capacity: tokens beyond the busiest expert's limit are dropped.",
                 {.routing = Routing::skewed, .skew = 2, .capacity = 1}},

@@ -58,8 +58,8 @@ struct Params {
   int tokens = 32;
   int experts = 4;
   int top_k = 1;
-  Routing routing = Routing::balanced;
-  double skew = 1.0;    ///< exponent of `skewed`
+  Routing routing = Routing::skewed;
+  double skew = 2.0;    ///< exponent of `skewed`
   int tile_choice = 0;  ///< 8 << tile_choice token slots are multiplied together
   /// Factor: an expert takes ⌈factor·tokens·top_k / experts − 1e-9⌉ (see capacity_of); 0: no limit.
   double capacity = 0;
@@ -142,6 +142,29 @@ struct TileTrace {
   bool operator==(const TileTrace&) const = default;
 };
 
+/// The multiprocessors that the schemes are compared on: as many as blocks of `packed` stay in the picture's
+/// launch.
+inline constexpr int kProcessors = 4;
+/// Tiles that a scheme may run at most for all schemes to be run beside each other.
+inline constexpr int kComparedTiles = 256;
+
+/// What one scheme runs for the same tokens: its tiles in the order of their numbers, expert by expert.
+struct SchemeTrace {
+  Scheme scheme = Scheme::packed;
+  int blocks = 0;                             ///< launched
+  std::vector<int> expert, kept, block, mma;  ///< of each tile; mma: instructions that it took
+  std::size_t tiles() const { return expert.size(); }
+  bool operator==(const SchemeTrace&) const = default;
+};
+/// A tile where it runs, from when to when in mma instructions.
+struct QueuedTile {
+  int tile = 0, processor = 0;
+  int begin = 0, end = 0;
+};
+/// A scheme's tiles on kProcessors multiprocessors, each with one block at a time: blocks begin in the order of
+/// their numbers, each on the multiprocessor that is free first.
+std::vector<QueuedTile> queued(const SchemeTrace& scheme);
+
 /// All that the picture is drawn from.
 struct Trace {
   int tokens = 0, experts = 0, top_k = 0, tile = 0;
@@ -154,6 +177,9 @@ struct Trace {
   std::int64_t tiles_run = 0;
   int blocks = 0;          ///< that the grouped product was launched with
   std::string clock_unit;  ///< "ns" or "mma"
+  /// Every scheme on these tokens, in the order of Scheme; the run's own alone where one of them has too many
+  /// tiles; none in recordings from before.
+  std::vector<SchemeTrace> schemes;
   std::array<int, kSteps> lines = step_lines();
 
   std::int64_t kept() const;

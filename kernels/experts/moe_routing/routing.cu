@@ -27,8 +27,6 @@ namespace tilestep::moe_routing::SIMT_BACKEND {
 constexpr int kThreads = 256;
 /// Assignments that a block counts; one a thread.
 constexpr int kChunk = kThreads;
-/// Persistent blocks of the picture's packed product: few, so that each has several tiles.
-constexpr int kPictureBlocks = 4;
 constexpr int kMmaRows = 16, kMmaColumns = 8, kMmaDepth = 16;
 
 template <class T>
@@ -198,8 +196,8 @@ __device__ unsigned pair_at(Global<const std::uint16_t> array, std::int64_t at) 
   return simt::as<const unsigned>(array + at)[0];
 }
 
-/// Columns of eight tokens times all of the expert's weights.
-__device__ void multiply_columns(const GroupedOperands& operands, Global<const std::uint16_t> w,
+/// Columns of eight tokens times all of the expert's weights. Says how many instructions that took.
+__device__ int multiply_columns(const GroupedOperands& operands, Global<const std::uint16_t> w,
                                  std::int64_t first_slot, int rows, const GroupedShape& shape) {
   const auto x = operands.x;
   const auto y = operands.y;
@@ -208,6 +206,7 @@ __device__ void multiply_columns(const GroupedOperands& operands, Global<const s
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int group = lane / 4;
   const int pair = lane % 4 * 2;
+  int issued = 0;
   for (int out = 0; out < width; out += kMmaRows) {
     float d[4] = {};
     for (int k = 0; k < hidden; k += kMmaDepth) {
@@ -220,6 +219,7 @@ __device__ void multiply_columns(const GroupedOperands& operands, Global<const s
       const bool inside = group < rows;
       simt::mma_m16n8k16_bf16(d, a, inside ? pair_at(x, token) : 0,
                               inside ? pair_at(x, token + 8) : 0);
+      ++issued;
     }
     for (int i = 0; i < 4; ++i) {
       const int column = pair + i % 2;
@@ -227,6 +227,7 @@ __device__ void multiply_columns(const GroupedOperands& operands, Global<const s
       if (column < rows) y[(first_slot + column) * width + row] = d[i];
     }
   }
+  return issued;
 }
 
 template <class Tape>
@@ -245,11 +246,12 @@ __global__ void multiply_tiles(GroupedOperands operands, GroupedShape shape, Tap
     const std::int64_t in_expert = tile - operands.first_tile[e];
     const std::int64_t slot = operands.first_slot[e] + in_expert * shape.tile;
     const auto w = operands.weights + std::int64_t{e} * shape.width * shape.hidden;
+    int issued = 0;
     for (int column = 0; column < shape.tile; column += kMmaColumns) {
       const int rows = static_cast<int>(operands.first_slot[e + 1] - slot) - column;
-      multiply_columns(operands, w, slot + column, rows, shape);  // [step: multiply]
+      issued += multiply_columns(operands, w, slot + column, rows, shape);  // [step: multiply]
     }
-    if (threadIdx.x == 0) recorder.ends(tape, tile);
+    if (threadIdx.x == 0) recorder.ends(tape, tile, 1, issued);
     if (!packed) break;
     tile += blocks;
   }

@@ -105,11 +105,12 @@ class TileRecorder {
     if constexpr (Tape::kRecords) tape.note(kTileBeginSite, number, now());
   }
   template <class Tape>
-  __device__ __forceinline__ void ends(const Tape& tape, int number, int blocks_together = 1) {
+  __device__ __forceinline__ void ends(const Tape& tape, int number, int blocks_together = 1,
+                                       int mma = 0) {
     if constexpr (Tape::kRecords) {
       ++tiles_;
       const int block = static_cast<int>(blockIdx.y * gridDim.x + blockIdx.x) / blocks_together;
-      tape.note(kTileEndSite, number, TileEnd{now(), block, processor(block)});
+      tape.note(kTileEndSite, number, TileEnd{now(), block, processor(block), mma});
     }
   }
 

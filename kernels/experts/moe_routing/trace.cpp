@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
 
 #include "kernels/base/lab/fields.hpp"
 #include "kernels/base/lab/plural.hpp"
@@ -10,6 +12,7 @@ namespace tilestep::moe_routing {
 namespace {
 
 constexpr int kNone = -1;
+constexpr int kMostMma = 1 << 16;  ///< of a tile
 
 constexpr lab::When from(Step step) {
   return {static_cast<int>(step) + 1, 0};
@@ -57,6 +60,18 @@ lab::Fields<TileTrace> tile_fields(const Trace& trace) {
       .real("end", &TileTrace::end);
 }
 
+lab::Fields<SchemeTrace> scheme_fields(const Trace& trace) {
+  const auto tiles = [](const SchemeTrace& scheme) { return std::ssize(scheme.expert); };
+  return lab::Fields<SchemeTrace>()
+      .name("scheme", &SchemeTrace::scheme)
+      .whole("blocks", &SchemeTrace::blocks, 0, lab::kMostCount)
+      .wholes("expert", &SchemeTrace::expert, lab::kAnyCount, 0, trace.experts - 1)
+      .wholes("kept", &SchemeTrace::kept, tiles, 0, trace.tile)
+      .wholes("block", &SchemeTrace::block, tiles, kNone,
+              [](const SchemeTrace& scheme) { return scheme.blocks - 1; })
+      .wholes("mma", &SchemeTrace::mma, tiles, 0, kMostMma);
+}
+
 lab::Fields<Trace> trace_fields() {
   return lab::Fields<Trace>()
       .whole("tokens", &Trace::tokens, 1, 1 << 24)
@@ -78,7 +93,10 @@ lab::Fields<Trace> trace_fields() {
       .columns(
           "tiles", &Trace::tiles, tile_fields,
           [](const Trace& trace) { return std::min<std::int64_t>(trace.tiles_run, kShownTiles); })
-      .known_each([](const Trace&, std::size_t) { return from(Step::multiply); });
+      .known_each([](const Trace&, std::size_t) { return from(Step::multiply); })
+      .list("schemes", &Trace::schemes, scheme_fields)
+      .known_each([](const Trace&, std::size_t) { return from(Step::multiply); })
+      .left_out_for(nlohmann::json::array());
 }
 
 }  // namespace
@@ -97,6 +115,24 @@ std::int64_t Trace::dropped() const {
 
 double Trace::useful() const {
   return slots() == 0 ? 1 : static_cast<double>(kept()) / static_cast<double>(slots());
+}
+
+std::vector<QueuedTile> queued(const SchemeTrace& scheme) {
+  std::vector<std::vector<int>> of_block(static_cast<std::size_t>(scheme.blocks));
+  for (std::size_t i = 0; i < scheme.tiles(); ++i) {
+    if (scheme.block[i] >= 0) of_block[static_cast<std::size_t>(scheme.block[i])].push_back(int(i));
+  }
+  std::vector<QueuedTile> all;
+  std::array<int, kProcessors> free{};
+  for (const std::vector<int>& tiles : of_block) {
+    const auto first = std::min_element(free.begin(), free.end());
+    for (const int tile : tiles) {
+      const int end = *first + scheme.mma[static_cast<std::size_t>(tile)];
+      all.push_back({tile, static_cast<int>(first - free.begin()), *first, end});
+      *first = end;
+    }
+  }
+  return all;
 }
 
 std::vector<int> Trace::with_most(int ExpertTrace::*count) const {

@@ -14,6 +14,8 @@ namespace tilestep::scenes {
 inline constexpr float kLaneLeft = 4.5f;
 /// Blocks that have a name and a frame each; more are a mass.
 inline constexpr int kMostNamed = 12;
+/// Parts of the chosen answer that have a row.
+inline constexpr int kMostParts = 4;
 
 /// One launch of the kernel, whatever else a scene shows beside it: how far it is at a cursor, the cache that it reads, and
 /// its blocks over their tiles.

@@ -1,10 +1,11 @@
-// The picture of the lesson on decoding: heads and what they share, the roofline, the launch.
+// The picture of the lesson on decoding: heads and what they share, what that is for a byte, the launch.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "scenes/attention/decode/scene.hpp"
+#include "scenes/picture/parts.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
@@ -13,26 +14,34 @@ using namespace picture;
 using decode::ItemTrace, decode::Scheme;
 using words::counted, words::significant;
 
+namespace {
+
+/// Tiles of the followed request.
+int decode_tiles(const decode::Trace& trace) {
+  const int tokens = trace.tokens[static_cast<std::size_t>(trace.request)];
+  return (tokens + trace.shape.tile - 1) / trace.shape.tile;
+}
+
+}  // namespace
+
 Extent DecodeScene::extent() const {
   const decode::Shape& shape = trace_.shape;
-  Extent all{{{.name = "heads",
-               .kind = Axis::band,
-               .count = shape.heads,
-               .group = shape.heads / shape.cached_heads,
-               .least_slot = 2},
-              {.name = "cached", .kind = Axis::band, .count = shape.cached_heads, .least_slot = 2},
-              {.name = "flop_per_byte",
-               .kind = Axis::log,
-               .low = 0.5,
-               .high = 1024,
-               .title = text("FLOP/B"),
-               .ticks = true},
-              {.name = "tflops",
-               .kind = Axis::log,
-               .low = 1,
-               .high = 2000,
-               .title = text("TFLOP/s"),
-               .ticks = true}}};
+  const auto schemes = names_of(Scheme{});
+  Extent all{
+      {{.name = "heads",
+        .kind = Axis::band,
+        .count = shape.heads,
+        .group = shape.heads / shape.cached_heads,
+        .least_slot = 2},
+       {.name = "cached", .kind = Axis::band, .count = shape.cached_heads, .least_slot = 2},
+       {.name = "swept", .kind = Axis::band, .count = decode_tiles(trace_), .least_slot = 2},
+       {.name = "swept_head", .kind = Axis::band, .count = shape.cached_heads, .least_slot = 2},
+       {.name = "intensity", .high = 260, .fixed = true, .title = text("FLOP/B"), .ticks = true},
+       {.name = "scheme_lane",
+        .kind = Axis::band,
+        .count = static_cast<int>(count_of<Scheme>()),
+        .names = {schemes.begin(), schemes.end()},
+        .least_slot = 3}}};
   for (const std::vector<Axis>& more : {launch_axes(), cost_axes(), time_axes()}) {
     all.axes.insert(all.axes.end(), more.begin(), more.end());
   }
@@ -41,8 +50,8 @@ Extent DecodeScene::extent() const {
 
 Picture DecodeScene::picture(const Extent& extent, const View& view) const {
   const Cursor cursor = view.cursor;
-  Box left =
-      column({"left"}, {heads(cursor), formulas(), roofline()}, {.weight = 0.5f, .least_width = 9});
+  Box left = column({"left"}, {heads(cursor), formulas(), intensity()},
+                    {.weight = 0.5f, .least_width = 9});
   Box right = cursor.tile <= 0       ? costs(view)
               : looking_back(cursor) ? look_back()
                                      : launched(cursor);
@@ -51,7 +60,7 @@ Picture DecodeScene::picture(const Extent& extent, const View& view) const {
           row({"decode"}, {std::move(left), std::move(right)}, {.even = true})};
 }
 
-/// The cache, and below it the launch's blocks and the parts of the chosen answer.
+/// The cache, and below it the launch's blocks; then the parts of the chosen answer.
 Box DecodeScene::launched(Cursor cursor) const {
   return column(
       {"right"},
@@ -110,7 +119,47 @@ Box DecodeScene::heads(Cursor cursor) const {
                        counted(shape.heads, "query head")),
                   {.least_height = 1.6f, .most_height = 3});
   Box under = box({"cache_heads"}, {cached, links}, {}, {.least_height = 1.6f, .most_height = 3});
-  return column({"heads"}, {std::move(above), std::move(under)}, {.weight = 1, .least_height = 5});
+  return column({"heads"}, {std::move(above), std::move(under), sweep(cursor)},
+                {.weight = 1, .least_height = 6.5f});
+}
+
+/// The followed request's keys and values, a row a K/V head, a tile in a cell: the query goes along all of them once.
+Box DecodeScene::sweep(Cursor cursor) const {
+  const int tiles = decode_tiles(trace_),
+            tokens = trace_.tokens[static_cast<std::size_t>(trace_.request)];
+  const int heads = trace_.shape.cached_heads, tile = trace_.shape.tile;
+  Cells cells{items("swept", tiles * heads)};
+  cells.x = "swept";
+  cells.y = "swept_head";
+  cells.columns = cells.items.per_row = tiles;
+  cells.items.state.each.assign(static_cast<std::size_t>(tiles * heads), State::to_come);
+  cells.items.tone.all = request_tone(trace_.request);
+  std::vector<int> of_head;
+  for (int h = 0; h < heads; ++h) {
+    for (int place = 0; place < tiles; ++place) {
+      const int first = place * tile;
+      cells.items.names.push_back(h > 0                   ? ""
+                                  : first + tile > tokens ? fmt::format("·{}", tokens - first)
+                                                          : std::to_string(first));
+      of_head.push_back(h);
+    }
+  }
+  for (const ItemTrace& item : trace_.items) {
+    if (item.request != trace_.request) continue;
+    const int through = tiles_of(item, cursor);
+    for (int k = 0; k < through; ++k) {
+      const auto at = static_cast<std::size_t>(item.kv_head * tiles + item.first / tile + k);
+      if (at >= cells.items.state.each.size()) continue;
+      cells.items.state.each[at] =
+          at_work(item, cursor) && k + 1 == through ? State::current : State::done;
+    }
+  }
+  cells.items.about = {{"kv", {0, of_head}}};
+  return box(
+      {"sweep"}, {cells},
+      text(fmt::format("cache of R{}: {}, read once", trace_.request, counted(tokens, "token")),
+           fmt::format("cache of R{}", trace_.request)),
+      {.weight = 1.6f, .least_height = 2.2f});
 }
 
 Box DecodeScene::formulas() const {
@@ -136,33 +185,44 @@ Box DecodeScene::formulas() const {
              {.rank = 1, .weight = 0, .least_height = 2.6f});
 }
 
-/// Where the schemes stand under an H200's two roofs, by its data sheet.
-Box DecodeScene::roofline() const {
-  Curve roof{
-      .key = {"roof"}, .x = {0.5, decode::kRidge, 1024}, .ax = "flop_per_byte", .ay = "tflops"};
-  for (const double x : roof.x) roof.y.push_back(decode::roof_at(x) / 1e12);
-  roof.state = State::done;
-  Box made = box({"roofs"}, {roof}, {}, {.least_height = 3.5f, .left = 3, .right = 0.5f});
+/// What each scheme does for a byte of cache, against what an H200 could do in the time that the byte takes.
+Box DecodeScene::intensity() const {
+  Spans bars{items("scheme", 0)};
+  bars.x = "intensity";
+  bars.lanes = "scheme_lane";
+  Box made = box({"intensities"}, {}, {}, {.least_height = 3.5f, .left = 2.4f, .right = 2.4f});
+  std::vector<Curve> ends;
   for (const Scheme scheme : all_of<Scheme>()) {
     decode::Params other = params_;
     other.scheme = scheme;
     if (scheme == Scheme::mla) other.kv_dtype = decode::KvType::bf16;
-    const double x = decode::intensity(other.layer(), other.kv_dtype, other.scales);
+    const double value = decode::intensity(other.layer(), other.kv_dtype, other.scales);
+    const auto lane = static_cast<int>(scheme);
     const bool own = scheme == params_.scheme;
-    Curve point{.key = {"scheme", static_cast<int>(scheme)},
-                .x = {std::clamp(x, 0.5, 1024.0)},
-                .y = {decode::roof_at(x) / 1e12},
-                .ax = "flop_per_byte",
-                .ay = "tflops"};
-    point.tone = own ? 1 : 0;
-    point.flags = own ? kPicked : kNone;
-    point.about = {"scheme", static_cast<int>(scheme)};
-    point.end = text(std::string(name_of(scheme)));
-    point.ends_free = true;
-    made.marks.emplace_back(std::move(point));
+    ++bars.items.count;
+    bars.lane.push_back(lane);
+    bars.begin.push_back(0);
+    bars.end.push_back(std::min(value, 260.0));
+    bars.now = 260;
+    bars.items.names.emplace_back();
+    bars.items.tone.each.push_back(own ? 1 : 0);
+    bars.items.glyph.each.push_back(1);
+    bars.items.flags.each.push_back(own ? kPicked : kNone);
+    ends.push_back(lane_end({"scheme_end", lane}, "intensity", "scheme_lane", bars.end.back(),
+                            text(significant(value, 3)), own ? 1 : 0, {"scheme", lane}));
   }
-  return labelled({"roofline"}, std::move(made), text("an H200's roofs (data sheet)", "roofline"),
-                  {.rank = 2, .weight = 1.3f, .least_height = 5});
+  bars.items.about = {{"scheme", {0, numbers(bars.items.count)}}};
+  made.marks.emplace_back(std::move(bars));
+  for (Curve& end : ends) made.marks.emplace_back(std::move(end));
+  made.marks.emplace_back(Rule{.key = {"ridge"},
+                               .axis = "intensity",
+                               .at = decode::kRidge,
+                               .state = State::done,
+                               .label = text(fmt::format("ridge {:.0f}", decode::kRidge))});
+  return labelled(
+      {"intensity_box"}, std::move(made),
+      text("FLOP for a byte of cache, and the ridge", "FLOP for a byte of cache", "FLOP/B"),
+      {.rank = 2, .weight = 1.3f, .least_height = 5});
 }
 
 }  // namespace tilestep::scenes

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "scenes/attention/decode/scene.hpp"
+#include "scenes/picture/parts.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
@@ -16,8 +17,6 @@ using decode::ItemTrace, decode::PartTrace, decode::StepTrace;
 using words::counted, words::number;
 
 namespace {
-
-constexpr int kMostParts = 4;  ///< that have a row
 
 std::string sum_text(float value, int digits) {
   return number(static_cast<double>(value), digits);
@@ -93,14 +92,47 @@ std::vector<Text> DecodeScene::answer_lines(Cursor cursor) const {
   return rows;
 }
 
+/// What each part counts in the merge, as a length.
+Box DecodeScene::weights() const {
+  Spans bars{items("weight", 0)};
+  bars.x = "weight";
+  bars.lanes = "part_lane";
+  bars.now = 1;
+  Box made = box({"weight_bars"}, {}, {}, {.least_height = 2, .left = 3, .right = 3});
+  std::vector<Curve> ends;
+  for (const PartTrace& part : trace_.parts) {
+    if (bars.items.count >= kMostParts) break;
+    const int lane = bars.items.count++;
+    const auto weight = static_cast<double>(part.weight);
+    bars.lane.push_back(lane);
+    bars.begin.push_back(0);
+    bars.end.push_back(std::clamp(weight, 0.0, 1.0));
+    bars.items.names.emplace_back();
+    bars.items.tone.each.push_back(4);
+    bars.items.glyph.each.push_back(1);
+    bars.items.state.each.push_back(misweighed(part) ? State::wrong : State::plain);
+    ends.push_back(lane_end({"weight_end", lane}, "weight", "part_lane", bars.end.back(),
+                            text(number(weight, 3)), 4, {"m", 0}));
+  }
+  bars.items.about = {{"m", {0}}};
+  made.marks.emplace_back(std::move(bars));
+  for (Curve& end : ends) made.marks.emplace_back(std::move(end));
+  return labelled({"weights"}, std::move(made),
+                  text("e^(m − M): what each part counts", "e^(m − M)"),
+                  {.weight = 6, .least_height = 3});
+}
+
 Box DecodeScene::parts(Cursor cursor) const {
   Box table = box({"part_table"}, {part_table(cursor)}, {}, {.weight = 2, .least_height = 2});
   Lines said = lines("answer_line", answer_lines(cursor), Lines::formula);
   if (at_end(cursor) && contradicted()) said.items.state.all = State::wrong;
   Box answer =
       box({"answer"}, {std::move(said)}, {}, {.rank = 3, .weight = 1, .least_height = 1.2f});
+  std::vector<Box> boxes = {std::move(table)};
+  if (merging(cursor)) boxes.push_back(weights());
+  boxes.push_back(std::move(answer));
   return labelled(
-      {"parts"}, column({"part_boxes"}, {std::move(table), std::move(answer)}),
+      {"parts"}, column({"part_boxes"}, std::move(boxes)),
       text(fmt::format("R{}, head {}, component {}", trace_.request, trace_.head, trace_.component),
            fmt::format("R{}, head {}", trace_.request, trace_.head)),
       {.rank = 1, .weight = 1, .least_width = 9, .least_height = 3.8f});

@@ -21,7 +21,6 @@ constexpr int kKeyBlocks = 16;  ///< that the matrix of scores is drawn in
 /// The last one is so long that it would leave the others no room: its time is in the formula.
 constexpr int kDrawnSteps = static_cast<int>(decode::kRows.size()) - 1;
 constexpr double kGiga = 1e9, kMilli = 1e3;
-constexpr double kLeastIntensity = 0.5, kMostIntensity = 131072;
 
 /// What a step reads or multiplies: each has one tone in all charts.
 enum Share : std::uint8_t { kWeights, kCache, kPrompt };
@@ -35,11 +34,6 @@ int rows_of(const View& view) {
   return std::find(decode::kRows.begin(), decode::kRows.end(), picked) == decode::kRows.end()
              ? 1
              : picked;
-}
-
-/// Of 8 390 000 "8.39".
-std::string mega(double value) {
-  return significant(value / 1e6, 3);
 }
 
 /// A formula below a chart: the first to go where there is no room.
@@ -86,18 +80,6 @@ std::vector<Axis> DecodeScene::cost_axes() const {
        .title = text(fmt::format("{} keys", decode::model_context(params_)), "keys"),
        .least_slot = 2},
       {.name = "query_row", .high = 1.2 * kMostRows, .title = text("query rows"), .ticks = true},
-      {.name = "rows_flop_per_byte",
-       .kind = Axis::log,
-       .low = kLeastIntensity,
-       .high = kMostIntensity,
-       .title = text("FLOP/B"),
-       .ticks = true},
-      {.name = "rows_tflops",
-       .kind = Axis::log,
-       .low = 1,
-       .high = 2000,
-       .title = text("TFLOP/s"),
-       .ticks = true},
       {.name = "batch", .kind = Axis::log, .low = 1, .high = decode::kMostBatch, .ticks = true},
       gigabytes_axis(params_),
       {.name = "step_ms",
@@ -140,62 +122,20 @@ Box DecodeScene::score_matrix(const View& view) const {
   // Rows of a prompt are multiplied by each head's own keys: there mla shares none.
   const int group =
       params_.scheme == Scheme::mla && rows > 1 ? 1 : params_.heads / params_.layer().cached_heads;
+  const Phase phase = decode::attention_of(params_.layer(), rows, decode::model_context(params_));
   Box matrix = box({"matrix"}, {all, taken}, {}, {.least_height = 2, .left = 2.8f});
-  return column({"score_matrix"},
-                {labelled({"matrix_box"}, std::move(matrix),
-                          text(fmt::format("{} rows × {} keys, to scale", kMostRows,
-                                           decode::model_context(params_)),
-                               "scores, to scale", "scores"),
-                          {.weight = 1, .least_height = 3}),
-                 one_line({"matrix_said"}, "matrix_line",
-                          text(fmt::format("uses of a key = {}·{} = {}", rows, group, rows * group),
-                               fmt::format("uses = {}", rows * group)))},
-                {.weight = 1, .least_width = 7, .least_height = 2.1f});
-}
-
-/// The same attention with more and more query rows, under an H200's roofs.
-Box DecodeScene::row_roofline(const View& view) const {
-  Curve roof{.key = {"rows_roof"},
-             .x = {kLeastIntensity, decode::kRidge, kMostIntensity},
-             .ax = "rows_flop_per_byte",
-             .ay = "rows_tflops"};
-  for (const double x : roof.x) roof.y.push_back(decode::roof_at(x) / 1e12);
-  roof.state = State::done;
-  Box made = box({"rows_roofs"}, {roof}, {}, {.least_height = 2, .left = 3, .right = 3.2f});
-  const int picked = rows_of(view);
-  std::vector<int> all(decode::kRows.begin(), decode::kRows.end());
-  // The one that is followed lies above those at the same place.
-  std::stable_partition(all.begin(), all.end(), [&](int rows) { return rows != picked; });
-  for (const int rows : all) {
-    const double x =
-        decode::attention_of(params_.layer(), rows, decode::model_context(params_)).intensity();
-    Curve point{.key = {"rows_point", rows},
-                .x = {std::clamp(x, kLeastIntensity, kMostIntensity)},
-                .y = {decode::roof_at(x) / 1e12},
-                .ax = "rows_flop_per_byte",
-                .ay = "rows_tflops"};
-    point.state = rows == picked ? State::current : State::plain;
-    point.flags = rows == picked ? kPicked : kNone;
-    point.about = {"rows", rows};
-    point.act = {Act::pick, "rows"};
-    // Their ends have no room for each.
-    if (rows == 1 || rows == kMostRows || rows == picked) {
-      point.end = text(rows == 1 ? std::string("1 row") : std::to_string(rows));
-    }
-    point.ends_free = true;
-    made.marks.emplace_back(std::move(point));
-  }
-  const Phase phase = decode::attention_of(params_.layer(), picked, decode::model_context(params_));
-  const std::string point = significant(phase.intensity(), 3);
-  return column({"row_roofline"},
-                {labelled({"rows_box"}, std::move(made),
-                          text("more query rows, under an H200's roofs", "more query rows", "rows"),
-                          {.weight = 1, .least_height = 3}),
-                 one_line({"rows_said"}, "rows_line",
-                          text(fmt::format("{} MFLOP / {} MB = {}", mega(phase.flops),
-                                           mega(phase.bytes), point),
-                               fmt::format("with Q, O: {}", point)))},
-                {.rank = 1, .weight = 1, .least_width = 8, .least_height = 2.1f});
+  return column(
+      {"score_matrix"},
+      {labelled({"matrix_box"}, std::move(matrix),
+                text(fmt::format("{} rows × {} keys, to scale", kMostRows,
+                                 decode::model_context(params_)),
+                     "scores, to scale", "scores"),
+                {.weight = 1, .least_height = 3}),
+       one_line({"matrix_said"}, "matrix_line",
+                text(fmt::format("uses of a key = {}·{} = {}, with Q and O {} FLOP/B", rows, group,
+                                 rows * group, significant(phase.intensity(), 3)),
+                     fmt::format("uses = {}", rows * group)))},
+      {.weight = 1, .least_width = 7, .least_height = 2.1f});
 }
 
 // ---- a step of a model --------------------------------------------------------------------------------------
@@ -252,7 +192,7 @@ Box DecodeScene::batch_chart() const {
                                  significant(cache_gigabytes(params_, params_.scheme, 1), 3),
                                  significant(crossing, 3)),
                      fmt::format("batch = {}", significant(crossing, 3))))},
-      {.weight = 1, .least_width = 9, .least_height = 3.8f});
+      {.close = true, .weight = 1, .least_width = 9, .least_height = 3.8f});
 }
 
 /// What the time of a step is made of when rows of a prompt go along with requests that decode.
@@ -308,20 +248,12 @@ Box DecodeScene::mixed_steps(const View& view) const {
                 "rows of a prompt go along", "prompt rows"),
            {.weight = 1, .least_height = 3}),
        one_line({"mixed_said"}, "mixed_line", std::move(said))},
-      {.rank = 1, .weight = 1, .least_width = 9, .least_height = 3.8f});
+      {.close = true, .rank = 1, .weight = 1, .least_width = 9, .least_height = 3.8f});
 }
 
 /// What is said of a thing of these charts; empty: it is none of theirs.
 std::string DecodeScene::explain_cost(const Key& key) const {
   const int context = decode::model_context(params_);
-  if (key.is({"rows_point"})) {
-    const Phase phase = decode::attention_of(params_.layer(), key.i, context);
-    return fmt::format(
-        "{} to {} keys\n{} MFLOP for {} MB: {} FLOP/B, limited by {}\nby formula; click to follow",
-        counted(key.i, "query row"), context, mega(phase.flops), mega(phase.bytes),
-        significant(phase.intensity(), 3),
-        phase.intensity() < decode::kRidge ? "memory" : "arithmetic");
-  }
   if (key.is({"cache_read"}) && key.i >= 0 && key.i < static_cast<int>(count_of<Scheme>())) {
     const auto scheme = static_cast<Scheme>(key.i);
     return fmt::format(
@@ -357,8 +289,7 @@ std::string DecodeScene::explain_cost(const Key& key) const {
 
 Box DecodeScene::costs(const View& view) const {
   return column({"right"},
-                {row({"rows_above"}, {score_matrix(view), row_roofline(view)},
-                     {.even = true, .weight = 1.8f, .least_height = 2.1f}),
+                {row({"rows_above"}, {score_matrix(view)}, {.weight = 1.8f, .least_height = 2.1f}),
                  box({"gap"}, {}, {}, {.rank = 9, .weight = 0, .least_height = 0.9f}),
                  row({"below"}, {batch_chart(), mixed_steps(view)},
                      {.even = true, .weight = 1.5f, .least_height = 3.6f})},

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "scenes/attention/decode/scene.hpp"
 #include "scenes/shared/words.hpp"
@@ -16,15 +15,22 @@ using words::counted, words::number;
 
 namespace {
 
-constexpr float kRight = 4.5f;  ///< the margin for what lines across say
+constexpr int kChipColumns = 22;
 
 }  // namespace
 
 // ---- time -------------------------------------------------------------------------------------------------
 
 std::vector<Axis> DecodeScene::time_axes() const {
+  std::vector<std::string> parts;
+  do parts.push_back(fmt::format("part {}", parts.size()));
+  while (std::ssize(parts) < std::min<std::int64_t>(std::ssize(trace_.parts), kMostParts));
+  // In tiles as far as one block would take for all keys of a request, however they are split.
+  double high = std::max(1.0, trace_.launch_end());
+  const int longest = *std::max_element(trace_.tokens.begin(), trace_.tokens.end());
+  if (!trace_.clocked()) high = std::max(high, std::ceil(double(longest) / trace_.shape.tile));
   return {{.name = "time",
-           .high = rounded(0, std::max(1.0, trace_.launch_end())).second,
+           .high = rounded(0, high).second,
            .title = trace_.clocked() ? text("ns") : text("tiles, no clock", "tiles"),
            .ticks = true},
           {.name = "time_block",
@@ -32,9 +38,17 @@ std::vector<Axis> DecodeScene::time_axes() const {
            .count = trace_.blocks,
            .names = block_names(),
            .least_slot = 1},
-          {.name = "at_work",
-           .high = 1.1 * std::max(decode::kMultiprocessors, trace_.blocks),
-           .ticks = true}};
+          {.name = "weight", .fixed = true, .ticks = true},
+          {.name = "part_lane",
+           .kind = Axis::band,
+           .count = static_cast<int>(parts.size()),
+           .names = parts,
+           .least_slot = 2},
+          {.name = "chip_column", .kind = Axis::band, .count = kChipColumns, .least_slot = 2},
+          {.name = "chip_row",
+           .kind = Axis::band,
+           .count = decode::kMultiprocessors / kChipColumns,
+           .least_slot = 2}};
 }
 
 std::string DecodeScene::time_sentence() const {
@@ -48,41 +62,30 @@ std::string DecodeScene::time_sentence() const {
                      number(trace_.launch_end() / 1e3, 1), mean, counted(trace_.blocks, "block"));
 }
 
-/// How many blocks are at work at each moment, against the multiprocessors that there are.
-Box DecodeScene::at_work_curve() const {
-  std::map<double, int> change;
+/// A cell a multiprocessor, in the tone of the request whose block it has: one each while there are enough.
+Box DecodeScene::chip() const {
+  Cells cells{items("multiprocessor", decode::kMultiprocessors)};
+  cells.x = "chip_column";
+  cells.y = "chip_row";
+  cells.columns = kChipColumns;
+  std::vector<int> requests(decode::kMultiprocessors, -1);
   for (const ItemTrace& item : trace_.items) {
-    const decode::Trace::Worked worked = trace_.worked(item);
-    ++change[worked.begin];
-    --change[worked.end];
+    if (item.block < decode::kMultiprocessors)
+      requests[static_cast<std::size_t>(item.block)] = item.request;
   }
-  Curve curve{.key = {"busy"}, .ax = "time", .ay = "at_work"};
-  int now = 0;
-  for (const auto& [at, by] : change) {
-    curve.x.insert(curve.x.end(), 2, at);
-    curve.y.push_back(now);
-    now += by;
-    curve.y.push_back(now);
+  for (const int request : requests) {
+    cells.items.tone.each.push_back(request < 0 ? std::uint8_t{0} : request_tone(request));
+    cells.items.state.each.push_back(request < 0 ? State::to_come : State::plain);
+    cells.items.glyph.each.push_back(request < 0 ? kHollow : kSolid);
   }
-  curve.tone = 6;
-  curve.about = {"share", 0};
-  Rule all{.key = {"multiprocessors"},
-           .axis = "at_work",
-           .at = decode::kMultiprocessors,
-           .state = State::done,
-           .label = text(fmt::format("{} SMs", decode::kMultiprocessors))};
-  Rule mean{.key = {"mean_at_work"},
-            .axis = "at_work",
-            .at = trace_.mean_at_work(),
-            .label = text(fmt::format("{} mean", number(trace_.mean_at_work(), 1)),
-                          number(trace_.mean_at_work(), 1))};
-  return labelled({"at_work_box"},
-                  box({"work_lines"}, {std::move(curve), std::move(all), std::move(mean)}, {},
-                      {.least_height = 1.5f, .left = kLaneLeft, .right = kRight}),
-                  text("blocks at work at once: a block has a multiprocessor to itself while there "
-                       "are enough",
-                       "blocks at work at once", "at work"),
-                  {.weight = 1.8f, .least_height = 2.1f});
+  const int with = std::min(trace_.blocks, decode::kMultiprocessors);
+  cells.items.about = {{"request", {-1, requests}}};
+  return labelled(
+      {"chip_box"}, box({"chip"}, {cells}, {}, {.least_height = 1.5f}),
+      text(fmt::format("{} of {} multiprocessors have a block; {} at work on average", with,
+                       decode::kMultiprocessors, number(trace_.mean_at_work(), 1)),
+           fmt::format("{} of {} SMs", with, decode::kMultiprocessors)),
+      {.weight = 1, .least_height = 2.1f});
 }
 
 /// The blocks over the launch's time; under emulation over tiles, which only say what came before what.
@@ -119,12 +122,11 @@ Box DecodeScene::clocks() const {
 }
 
 Box DecodeScene::look_back() const {
-  return column(
-      {"right"},
-      {row({"above"}, {at_work_curve()}, {.rank = 2, .weight = 1.8f, .least_height = 2.1f}),
-       box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}),
-       row({"below"}, {clocks()}, {.weight = 1.5f, .least_height = 3.6f})},
-      {.even = true});
+  return column({"right"},
+                {row({"above"}, {chip()}, {.rank = 2, .weight = 1.8f, .least_height = 2.1f}),
+                 box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}),
+                 row({"below"}, {clocks()}, {.weight = 1.5f, .least_height = 3.6f})},
+                {.even = true});
 }
 
 std::string DecodeScene::explain_time(const Key& key) const {

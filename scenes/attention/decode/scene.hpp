@@ -9,9 +9,9 @@
 
 namespace tilestep::scenes {
 
-/// Decoding: which query heads share a K/V head and where that stands on the roofline. Beside them before the first step
-/// what a prompt's rows, a batch and a step cost, by formula; then one launch: the cache of each request, and the blocks
-/// over their tiles, whose parts are merged; at the end when its blocks were at work.
+/// Decoding: which query heads share a K/V head, the keys that they go along, and what that is for each byte. Beside them
+/// before the first step what a prompt's rows, a batch and a step cost, by formula; then one launch: the cache of each
+/// request, and the blocks over their tiles, whose parts are merged; at the end the chip with the blocks that it had.
 class DecodeScene final : public SceneOf<decode::Trace>, LaunchPicture {
  public:
   DecodeScene() : LaunchPicture(SceneOf::trace_, SceneOf::report_) {}
@@ -34,10 +34,12 @@ class DecodeScene final : public SceneOf<decode::Trace>, LaunchPicture {
   // The parts of the picture.
   picture::Box launched(Cursor cursor) const;
   picture::Box heads(Cursor cursor) const;
-  picture::Box roofline() const;
+  picture::Box sweep(Cursor cursor) const;
+  picture::Box intensity() const;
   picture::Box formulas() const;
   picture::Box parts(Cursor cursor) const;
   picture::Ledger part_table(Cursor cursor) const;
+  picture::Box weights() const;
   std::vector<picture::Text> answer_lines(Cursor cursor) const;
 
   // Before the first step, in picture_costs.cpp.
@@ -45,7 +47,6 @@ class DecodeScene final : public SceneOf<decode::Trace>, LaunchPicture {
   std::string cost_sentence() const;
   picture::Box costs(const View& view) const;
   picture::Box score_matrix(const View& view) const;
-  picture::Box row_roofline(const View& view) const;
   picture::Box batch_chart() const;
   picture::Box mixed_steps(const View& view) const;
   std::string explain_cost(const picture::Key& key) const;
@@ -53,7 +54,7 @@ class DecodeScene final : public SceneOf<decode::Trace>, LaunchPicture {
   // The launch in time, in picture_time.cpp.
   std::vector<picture::Axis> time_axes() const;
   std::string time_sentence() const;
-  picture::Box at_work_curve() const;
+  picture::Box chip() const;
   picture::Box clocks() const;
   picture::Box look_back() const;
   std::string explain_time(const picture::Key& key) const;

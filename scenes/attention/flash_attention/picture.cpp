@@ -32,44 +32,44 @@ Extent FlashAttentionScene::extent() const {
   const auto line = [](Name name, std::pair<double, double> ends) {
     return Axis{.name = name, .low = ends.first, .high = ends.second};
   };
-  double lowest = 0, highest = 1, heaviest = 0;
-  for (const float score : trace_.scores) {
-    if (!std::isfinite(score)) continue;
-    lowest = std::min<double>(lowest, score);
-    highest = std::max<double>(highest, score);
-  }
-  for (const float weight : trace_.weights) {
-    if (std::isfinite(weight)) heaviest = std::max<double>(heaviest, weight);
+  const auto kernels = names_of(Variant{});
+  double most = 1, flops = 1;
+  for (const Costs& each : costs_) {
+    most = std::max(most, each.total);
+    flops = std::max(flops, each.flops);
   }
   double o = 0;
   for (const flash_attention::Step& step : trace_.steps) {
     if (std::isfinite(step.o)) o = std::max(o, std::abs(static_cast<double>(step.o)));
   }
-  return {{keys_axis(trace_), band_axis("q", trace_.plan.q_tiles), band_axis("kind", 3),
-           line("bytes", rounded(0, most_bytes(trace_))), band_axis("one", 1),
-           line("l", {0, most_l()}), line("o", rounded(0, o)),
-           band_axis("key", trace_.shape.length), line("score", rounded(lowest, highest)),
-           line("weight", rounded(0, heaviest)), line("error", rounded(0, worst_error()))}};
+  Extent extent{{keys_axis(trace_), band_axis("q", trace_.plan.q_tiles), band_axis("kind", 3),
+                 Axis{.name = "bytes", .high = most / 1e6, .title = text("MB"), .ticks = true},
+                 Axis{.name = "flops", .high = flops / 1e6, .title = text("MFLOP"), .ticks = true},
+                 band_axis("one", 1), line("l", {0, most_l()}), line("o", rounded(0, o)),
+                 line("error", rounded(0, worst_error()))}};
+  // Two bands, so that either stands without the other.
+  for (const Name lanes : {Name("kernel"), Name("multiplier")}) {
+    extent.axes.push_back({.name = lanes,
+                           .kind = Axis::band,
+                           .count = static_cast<int>(costs_.size()),
+                           .names = {kernels.begin(), kernels.end()},
+                           .least_slot = 3});
+  }
+  return extent;
 }
 
 Picture FlashAttentionScene::picture(const Extent& extent, const View& view) const {
   const FlashMoment now = moment(view.cursor);
   std::vector<Box> beside;
-  beside.push_back(is_naive() ? row_bars(now) : chosen_row(now));
-  // What is written and never read.
-  const flash_attention::LedgerRow* wrong = nullptr;
-  if (judged(now) && trace_.broken == Break::materialize) {
-    for (const auto& row : trace_.ledger) wrong = row.tensor == Tensor::s ? &row : wrong;
-  }
-  beside.push_back(ledger_box(
-      ledger_groups(), [&](const flash_attention::LedgerRow& row) { return asked_by(now, row); },
-      "the kernels", kLetter, wrong));
+  if (!is_naive()) beside.push_back(chosen_row(now));
+  beside.push_back(traffic(now));
+  beside.push_back(products(now));
   if (has_bytes()) beside.push_back(quantized(now));
   add_masks(beside, trace_);
   if (!note_lines().empty() || judged(now)) {
     beside.push_back(notes_box(trace_, judged(now) ? result_sentence() : "", note_lines(), false));
   }
-  Box right = column({"beside"}, std::move(beside), {.rank = 1, .weight = 0.85f});
+  Box right = column({"beside"}, std::move(beside), {.rank = 1, .weight = 1.05f});
   return {{marked(sentence(now), symbols(view)), {{brief(now)}}},
           extent.axes,
           row({"all"}, {strips(now, view), std::move(right)})};
@@ -190,7 +190,8 @@ Box FlashAttentionScene::scores(const FlashMoment& now) const {
     steps.push_back(q == trace_.chosen.q_tile ? k : -1);
   }
   grid.items.about = {{Name("k_tile"), Column<int>{-1, std::move(steps)}}};
-  Box made = box({"scores"}, {std::move(grid)}, {}, kScores);
+  Box made = box({"scores"}, {std::move(grid)},
+                 text("S = Q·K^T: queries down, keys across", "S = Q·K^T", "S"), kScores);
   if (now.now == nullptr || now.through) return made;
   const int q = trace_.chosen.q_tile, k = now.now->k_tile;
   const bool chunks = trace_.shape.columns != trace_.shape.head_dim;

@@ -10,8 +10,15 @@
 namespace tilestep::scenes {
 
 using namespace picture;
-using flash_attention::LedgerRow;
+using flash_attention::LedgerRow, flash_attention::Tensor;
 using words::number;
+
+namespace {
+
+constexpr float kNames = 3.6f, kEnds = 7;  ///< margins of the kernels' lanes, in heights of a line
+constexpr int kTensors = static_cast<int>(count_of<Tensor>());
+
+}  // namespace
 
 // ---- the chosen query -------------------------------------------------------------------------------
 
@@ -50,6 +57,19 @@ std::vector<std::string> FlashAttentionScene::formula_rows(const FlashMoment& no
       : variant() == Variant::flash_1
           ? fmt::format("{} = rescaled, added to, / ℓ = {}", name, o)
           : fmt::format("{} = {} × {} + PV = {}", name, number(o_before, 2), factor, o)};
+  // Once, at the end.
+  if (now.through && variant() == Variant::flash_2 && trace_.o_recorded) {
+    const auto answer =
+        static_cast<double>(trace_.answer.o[static_cast<std::size_t>(trace_.chosen.component)]);
+    const auto l = static_cast<double>(step.l), high = static_cast<double>(step.m_after);
+    const auto three = [](double value) { return number(value, 3); };
+    rows.push_back(words::equation("O / ℓ", fmt::format("{} / {}", o, two(l)),
+                                   static_cast<double>(step.o) / l, answer, three));
+    rows.push_back(words::equation("lse", fmt::format("{} + ln {}", m(step.m_after), two(l)),
+                                   high + std::log(l), static_cast<double>(trace_.answer.lse),
+                                   two));
+    return rows;
+  }
   // What is to come is named, not given away.
   const std::size_t known = now.phase == FlashPhase::scores    ? 1
                             : now.phase == FlashPhase::rescale ? 2
@@ -62,8 +82,12 @@ std::vector<std::string> FlashAttentionScene::formula_rows(const FlashMoment& no
 
 Box FlashAttentionScene::chosen_row(const FlashMoment& now) const {
   Lines made = lines("formula", formula_texts(formula_rows(now), symbols({})), Lines::formula);
-  made.items.about = {
-      {"m", {-1, {0, -1, -1, -1}}}, {"l", {-1, {-1, -1, 0, -1}}}, {"o", {-1, {-1, -1, -1, 0}}}};
+  const std::vector<int> m = {0, -1, -1, -1, -1, -1}, l = {-1, -1, 0, -1, -1, -1},
+                         o = {-1, -1, -1, 0, 0, -1};
+  const auto of = [&](const std::vector<int>& all) {
+    return std::vector<int>(all.begin(), all.begin() + made.items.count);
+  };
+  made.items.about = {{"m", {-1, of(m)}}, {"l", {-1, of(l)}}, {"o", {-1, of(o)}}};
   const int here = now.phase == FlashPhase::scores ? 0 : now.phase == FlashPhase::rescale ? 1 : 2;
   for (int row = 0; row < made.items.count; ++row) {
     const bool done = row < here || now.through;
@@ -74,7 +98,7 @@ Box FlashAttentionScene::chosen_row(const FlashMoment& now) const {
                                                        : State::to_come);
   }
   Box formulas = box({"formulas"}, {std::move(made)}, {},
-                     {.weight = 1, .least_width = 14, .least_height = 4.1f, .most_height = 5.2f});
+                     {.weight = 1, .least_width = 14, .least_height = 6, .most_height = 7.6f});
   std::string label = fmt::format("query {}", trace_.chosen.query);
   if (trace_.shape.heads > 1) label += fmt::format(" of head {}", trace_.chosen.head);
   if (now.now != nullptr)
@@ -127,26 +151,111 @@ Box FlashAttentionScene::sums(const FlashMoment& now) const {
   return column({"sums"}, std::move(meters), {.close = true, .weight = 0.2f});
 }
 
-/// Naive: the chosen query's row of scores, as it lies in memory, and then its weights.
-Box FlashAttentionScene::row_bars(const FlashMoment& now) const {
-  const bool weights = now.phase >= FlashPhase::weights;
-  const int known =
-      weights ? trace_.shape.length : std::min(now.step * trace_.plan.block_k, trace_.shape.length);
-  std::vector<float> values = weights ? trace_.weights : trace_.scores;
-  values.resize(static_cast<std::size_t>(known));
-  Bars bars{items(weights ? Name("weight") : Name("score"), std::move(values)), "key",
-            weights ? Name("weight") : Name("score")};
-  bars.items.about = {{"key", {0, numbers(known)}}};
-  const int first = now.now != nullptr && !weights ? now.now->k_tile * trace_.plan.block_k : known;
-  for (int key = 0; key < known; ++key) {
-    const bool fresh = !now.through && (weights ? now.phase == FlashPhase::weights : key >= first);
-    bars.items.state.each.push_back(fresh ? State::current : State::plain);
+// ---- bytes and products -----------------------------------------------------------------------------------
+
+/// What crosses between device memory and the multiprocessors in each kernel, by tensor, on one scale: the other kernels' by
+/// formula, of the one that runs what it has asked for so far, within the outline of its formula.
+Box FlashAttentionScene::traffic(const FlashMoment& now) const {
+  Spans formula{items("formula_bytes", 0)}, asked{items("asked_bytes", 0)};
+  std::vector<Curve> ends;
+  std::vector<int> of_formula, of_asked;
+  const auto add = [](Spans& to, std::vector<int>& about, int id, int lane, double begin,
+                      double end, Tensor tensor, State state) {
+    ++to.items.count;
+    to.items.ids.push_back(id);
+    to.lane.push_back(lane);
+    to.begin.push_back(begin / 1e6);
+    to.end.push_back(end / 1e6);
+    to.items.tone.each.push_back(tone_of(tensor));
+    to.items.state.each.push_back(state);
+    to.items.names.emplace_back(name_of(tensor));
+    about.push_back(static_cast<int>(tensor));
+  };
+  for (const Variant each : all_of<Variant>()) {
+    const Costs& costs = costs_[static_cast<std::size_t>(each)];
+    const auto lane = static_cast<int>(each);
+    const bool own = each == variant();
+    double at = 0, so_far = 0;
+    for (const auto& [tensor, bytes] : costs.bytes) {
+      add(formula, of_formula, kTensors * lane + static_cast<int>(tensor), lane, at, at + bytes,
+          tensor, State::to_come);
+      const std::size_t outline = formula.items.names.size() - 1;
+      for (const LedgerRow& row : trace_.ledger) {
+        if (!own || row.tensor != tensor) continue;
+        const auto due = static_cast<double>(row.formula_loaded + row.formula_stored);
+        const Bytes got = asked_by(now, row);
+        const double here = due > 0 ? (got.loaded + got.stored) / due * bytes : 0;
+        so_far += here;
+        if (here > 0) formula.items.names[outline].clear();  // it has its name there
+        if (here > 0)
+          add(asked, of_asked, static_cast<int>(tensor), lane, at, at + here, tensor, State::plain);
+      }
+      at += bytes;
+    }
+    // What nobody reads stands behind what is due.
+    for (const LedgerRow& row : trace_.ledger) {
+      const bool due = std::any_of(costs.bytes.begin(), costs.bytes.end(),
+                                   [&](const auto& one) { return one.first == row.tensor; });
+      const Bytes got = asked_by(now, row);
+      if (!own || due || got.loaded + got.stored <= 0) continue;
+      add(asked, of_asked, static_cast<int>(row.tensor), lane, at, at + got.loaded + got.stored,
+          row.tensor, State::wrong);
+      at += got.loaded + got.stored;
+      so_far += got.loaded + got.stored;
+    }
+    const std::string all = bytes_text(costs.total);
+    ends.push_back(
+        lane_end({"traffic_end", lane}, "bytes", "kernel", at / 1e6,
+                 own ? text(fmt::format("{} of {}", bytes_text(so_far), all), all) : text(all), 0,
+                 {}, false));
   }
-  const std::string label = fmt::format("query {}: {} in memory", trace_.chosen.query,
-                                        weights ? "its row of weights" : "its row of scores");
-  return box(
-      {"chosen"}, {std::move(bars)}, text(label),
-      {.rank = 3, .weight = 0.6f, .least_width = 14, .least_height = 3.6f, .most_height = 7});
+  for (Spans* spans : {&formula, &asked}) {
+    spans->x = "bytes";
+    spans->lanes = "kernel";
+    spans->now = 1e12;
+    spans->items.glyph.all = 1;
+  }
+  formula.items.about = {{"tensor", {0, of_formula}}};
+  asked.items.about = {{"tensor", {0, of_asked}}};
+  Box made = box({"traffic"}, {std::move(formula), std::move(asked)}, {},
+                 {.least_height = 3.2f, .left = kNames, .right = kEnds});
+  for (Curve& end : ends) made.marks.emplace_back(std::move(end));
+  Box all = column({"ledger"}, {std::move(made)},
+                   {.rank = 1, .weight = 1.6f, .least_width = 14, .least_height = 5});
+  all.label = text("to and from device memory", "device memory", "bytes");
+  return all;
+}
+
+/// FLOPs of both products, whole tiles, on one scale: known when all is through.
+Box FlashAttentionScene::products(const FlashMoment& now) const {
+  Spans bars{items("product", 0)};
+  bars.x = "flops";
+  bars.lanes = "multiplier";
+  bars.now = 1e12;
+  bars.items.glyph.all = 1;
+  std::vector<Curve> ends;
+  for (const Variant each : all_of<Variant>()) {
+    if (!now.through) break;
+    const double flops = costs_[static_cast<std::size_t>(each)].flops / 1e6;
+    const auto lane = static_cast<int>(each);
+    ++bars.items.count;
+    bars.lane.push_back(lane);
+    bars.begin.push_back(0);
+    bars.end.push_back(flops);
+    bars.items.tone.each.push_back(5);
+    bars.items.state.each.push_back(each == variant() ? State::plain : State::to_come);
+    bars.items.names.emplace_back();
+    const std::string said = words::significant(flops, 3);
+    ends.push_back(lane_end({"product_end", lane}, "flops", "multiplier", flops,
+                            text(said + " MFLOP", said), 0, {}, false));
+  }
+  Box made = box({"product_lanes"}, {std::move(bars)}, {},
+                 {.least_height = 2.4f, .left = kNames, .right = kEnds});
+  for (Curve& end : ends) made.marks.emplace_back(std::move(end));
+  Box all = column({"products"}, {std::move(made)},
+                   {.rank = 4, .weight = 0.7f, .least_width = 14, .least_height = 4});
+  all.label = text("FLOP of both products, by formula", "FLOP of both products", "FLOP");
+  return all;
 }
 
 // ---- what the pointer is told ----------------------------------------------------------------------------
@@ -159,20 +268,21 @@ LedgerGroups FlashAttentionScene::ledger_groups() const {
 }
 
 std::string FlashAttentionScene::explain_side(const FlashMoment& now, const Key& key) const {
-  if (key.is({"asked_bytes", "formula_bytes"})) {
-    return explain_ledger(
-        ledger_groups(), [&](const LedgerRow& row) { return asked_by(now, row); }, key,
-        now.through);
+  if (key.is({"asked_bytes", "formula_bytes"}) && key.i >= 0) {
+    const auto lane = static_cast<std::size_t>(key.i / kTensors);
+    const Key tensor{key.name, key.i % kTensors};
+    if (key.is({"asked_bytes"}) || static_cast<Variant>(lane) == variant()) {
+      return explain_ledger(
+          ledger_groups(), [&](const LedgerRow& row) { return asked_by(now, row); }, tensor,
+          now.through);
+    }
+    for (const auto& [of, bytes] : costs_[lane].bytes) {
+      if (static_cast<int>(of) != tensor.i) continue;
+      return fmt::format("{}: {} of {}, by formula", name_of(static_cast<Variant>(lane)),
+                         bytes_text(bytes), name_of(of));
+    }
   }
   if (key.is({"o_error"})) return explain_quantized(now, key);
-  if (key.is({"score", "weight"}) && key.i >= 0 && key.i < trace_.shape.length) {
-    const bool weights = now.phase >= FlashPhase::weights;
-    if (!weights && key.i >= now.step * trace_.plan.block_k) return {};
-    const float value = weights ? trace_.weights[static_cast<std::size_t>(key.i)]
-                                : trace_.scores[static_cast<std::size_t>(key.i)];
-    return fmt::format("key {}: {} {}", key.i, key.name.text(),
-                       number(static_cast<double>(value), 4));
-  }
   return explain_mask(trace_, key);
 }
 

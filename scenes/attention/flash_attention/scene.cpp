@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 
+#include "kernels/attention/flash_attention/run/ledger.hpp"
+#include "kernels/attention/shared/problem.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
@@ -15,6 +17,27 @@ using words::number;
 
 StepAxis FlashAttentionScene::loaded(const flash_attention::Trace&) {
   find_events();
+  flash_attention::Params params = flash_attention::knob_table().params(report_.params);
+  params.broken = Break::none;
+  const std::vector<int> begins =
+      attention::begins_of(attention::document_lengths(params.seq, params.seed));
+  for (const Variant each : all_of<Variant>()) {
+    Costs& costs = costs_[static_cast<std::size_t>(each)] = {};
+    // Naive has no scores in 8 bits, nor has flash-1.
+    if (each != variant()) params.dtype = flash_attention::DataType::bf16;
+    params.variant = each;
+    const flash_attention::Plan plan = flash_attention::formula_plan_of(params);
+    const auto task = flash_attention::task_of(params);
+    const auto ledger = flash_attention::ledger_of(plan, task, params.broken, begins);
+    for (std::size_t tensor = 0; tensor < ledger.size(); ++tensor) {
+      const auto bytes = static_cast<double>(ledger[tensor].loaded + ledger[tensor].stored);
+      if (bytes > 0) costs.bytes.emplace_back(static_cast<flash_attention::Tensor>(tensor), bytes);
+      costs.total += bytes;
+    }
+    costs.flops = flash_attention::tile_flops(plan, task, begins);
+    params = flash_attention::knob_table().params(report_.params);
+    params.broken = Break::none;
+  }
   StepAxis axis{steps_in_all(), 3, "tile", {"scores", "rescale", "values"}, "steps"};
   if (is_naive()) {
     // All tiles of scores, then the softmax of all rows, then the product with V.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,7 +28,7 @@ struct FlashMoment {
 };
 
 /// Attention on one picture: Q at the left, K above, O at the right and V below of the matrix of scores, all on shared
-/// axes. Beside it the chosen query's numbers and the bytes that were asked of memory.
+/// axes. Beside it the chosen query's numbers, and the bytes that each of the kernels asks of memory, on one scale.
 class FlashAttentionScene final : public SceneOf<flash_attention::Trace> {
  public:
   TILESTEP_PICTURE_SCENE(flash_attention)
@@ -86,9 +87,10 @@ class FlashAttentionScene final : public SceneOf<flash_attention::Trace> {
   // Beside them, in picture_side.cpp.
   picture::Box chosen_row(const FlashMoment& now) const;
   picture::Box sums(const FlashMoment& now) const;
-  picture::Box row_bars(const FlashMoment& now) const;
   std::vector<std::string> formula_rows(const FlashMoment& now) const;
   LedgerGroups ledger_groups() const;
+  picture::Box traffic(const FlashMoment& now) const;
+  picture::Box products(const FlashMoment& now) const;
   std::string explain_side(const FlashMoment& now, const picture::Key& key) const;
 
   // What 8 bits cost, in picture_quantized.cpp.
@@ -120,6 +122,13 @@ class FlashAttentionScene final : public SceneOf<flash_attention::Trace> {
   /// Rows whose maximum rose are counted at each visit.
   bool counts_rescaled() const { return trace_.counts_rescaled(); }
   int steps_in_all() const { return static_cast<int>(trace_.steps.size()); }
+
+  /// What each kernel asks of memory by tensor, and its FLOPs, by formula: for the problem of the knobs.
+  struct Costs {
+    std::vector<std::pair<flash_attention::Tensor, double>> bytes;
+    double total = 0, flops = 0;
+  };
+  std::array<Costs, count_of<flash_attention::Variant>()> costs_;
 };
 
 }  // namespace tilestep::scenes

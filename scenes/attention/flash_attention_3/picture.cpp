@@ -43,18 +43,25 @@ Extent FlashAttention3Scene::extent() const {
     lane.names.push_back(fmt::format("softmax {}", c));
   }
   lane.count = static_cast<int>(lane.names.size());
-  return {{keys_axis(trace_),
-           band_axis("q", trace_.plan.q_tiles),
-           band_axis("kind", 3),
-           {.name = "bytes", .low = 0, .high = rounded(0, most_bytes(trace_)).second},
-           band_axis("one", 1),
-           {.name = "l", .low = 0, .high = most_l()},
-           std::move(time),
-           std::move(lane)}};
+  Extent extent{{keys_axis(trace_),
+                 band_axis("q", trace_.plan.q_tiles),
+                 band_axis("kind", 3),
+                 {.name = "bytes", .low = 0, .high = rounded(0, most_bytes(trace_)).second},
+                 band_axis("one", 1),
+                 {.name = "l", .low = 0, .high = most_l()},
+                 std::move(time),
+                 std::move(lane)}};
+  for (Axis& axis : turn_axes()) extent.axes.push_back(std::move(axis));
+  return extent;
 }
 
 Picture FlashAttention3Scene::picture(const Extent& extent, const View& view) const {
   const LaneMoment now = moment(view.cursor);
+  if (now.now == nullptr && !now.through) {
+    return {{marked(sentence(now), symbols(view)), {{brief(now)}}},
+            extent.axes,
+            column({"all"}, {turns(false), turns(true)})};
+  }
   std::vector<Box> beside = {
       chosen_row(now),
       ledger_box(

@@ -17,13 +17,11 @@ using flash_attention_3::Rung;
 using words::number;
 
 Question FlashAttention3Scene::copier_question() const {
-  return about(
-      {"busy"},
-      ask(fmt::format("A block has {} threads. How many of them ask for the tiles of K and V?",
-                      trace_.plan.threads),
-          "One", {"A warp of 32", "A warpgroup of 128", "All of them"},
-          "TMA takes a whole tile at one thread's word, and a barrier says when its bytes "
-          "are there."));
+  return ask(fmt::format("A block has {} threads. How many of them ask for the tiles of K and V?",
+                         trace_.plan.threads),
+             "One", {"A warp of 32", "A warpgroup of 128", "All of them"},
+             "TMA takes a whole tile at one thread's word, and a barrier says when its bytes "
+             "are there.");
 }
 
 Question FlashAttention3Scene::ahead_question() const {

@@ -24,7 +24,8 @@ struct LaneMoment {
   bool through = false;                             ///< nothing is left to do
 };
 
-/// Who is busy when in one block: copies, and of each warpgroup its products and its exponentials, on a common axis.
+/// Before the first step two warpgroups in step and in turn. Then who is busy when in one block: copies, and of each
+/// warpgroup its products and its exponentials, on a common axis.
 /// Below it the matrix of scores that the block goes through, the chosen query's numbers and the bytes that TMA was asked
 /// for.
 class FlashAttention3Scene final : public SceneOf<flash_attention_3::Trace> {
@@ -79,6 +80,11 @@ class FlashAttention3Scene final : public SceneOf<flash_attention_3::Trace> {
   picture::Box sum_bar(const LaneMoment& now) const;
   LedgerGroups ledger_groups() const;
   std::string explain_span(const LaneMoment& now, int number) const;
+
+  // Two warpgroups in step and in turn, in turns.cpp.
+  std::optional<double> tile_cycles(bool in_turn) const;
+  std::vector<picture::Axis> turn_axes() const;
+  picture::Box turns(bool in_turn) const;
 
   // Words, in words.cpp.
   std::string brief(const LaneMoment& now) const;

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "scenes/attention/paged_kv/scene.hpp"
+#include "scenes/picture/parts.hpp"
 #include "scenes/shared/spans.hpp"
 #include "scenes/shared/words.hpp"
 
@@ -15,7 +16,7 @@ namespace tilestep::scenes {
 using namespace picture;
 using paged_kv::GatherTrace, paged_kv::ItemTrace, paged_kv::Piece, paged_kv::Running,
     paged_kv::Served;
-using words::counted;
+using words::counted, words::number;
 
 namespace {
 
@@ -51,6 +52,13 @@ Extent PagedKvScene::extent() const {
             .count = trace_.most_running,
             .align = 0,
             .least_slot = 4},
+           {.name = "page_number",
+            .kind = Axis::band,
+            .count = trace_.pool,
+            .title = text("page"),
+            .ticks = true,
+            .least_slot = 1},
+           {.name = "in_page", .high = 1.2 * trace_.shape.page_size},
            {.name = "request",
             .kind = Axis::band,
             .count = trace_.coming,
@@ -76,7 +84,7 @@ Picture PagedKvScene::picture(const Extent& extent, const View& view) const {
           extent.axes,
           column({"paged_kv"},
                  {row({"memory"}, {pool(cursor), tables(cursor)},
-                      {.weight = 1.8f, .least_height = 2.1f}),
+                      {.weight = 1.8f, .least_height = 2.6f}),
                   // What is guessed is written here, above the boxes below.
                   box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}),
                   row({"below"}, std::move(below), {.weight = 1.5f, .least_height = 3.6f})},
@@ -97,28 +105,35 @@ State PagedKvScene::page_state(int row, int place, Cursor cursor) const {
   return State::to_come;
 }
 
-/// The pages, in the tones of who has them; outlines are free.
+/// A column a page, as high as it has tokens of the room that it has, over who holds it; outlines are free.
 Box PagedKvScene::pool(Cursor cursor) const {
   const Served* now = moment(cursor);
+  const int size = trace_.shape.page_size;
   Cells cells{items("page", trace_.pool)};
-  cells.columns = std::max(4, static_cast<int>(std::ceil(std::sqrt(trace_.pool * 2.5))));
+  Bars room{items("room", std::vector<float>(static_cast<std::size_t>(trace_.pool), float(size)))};
+  Bars filled{items("filled", trace_.pool)};
+  cells.x = room.x = filled.x = "page_number";
+  room.y = filled.y = "in_page";
+  room.items.state.all = State::to_come;
   std::vector<int> owners;
   for (int page = 0; page < trace_.pool; ++page) {
     const auto i = static_cast<std::size_t>(page);
     const int owner = now == nullptr ? -1 : now->owner[i];
     const int holders = now == nullptr ? 0 : now->holders[i];
-    const bool full = now != nullptr && now->filled[i] == trace_.shape.page_size;
     owners.push_back(owner);
-    std::string name = owner < 0     ? std::string()
-                       : holders > 1 ? fmt::format("×{}", holders)
-                                     : fmt::format("R{}", owner);
-    // Of a page that is not full also how many tokens it has.
-    if (owner >= 0 && !full && !reading(cursor)) name += fmt::format("·{}", now->filled[i]);
-    cells.items.names.push_back(std::move(name));
+    cells.items.names.push_back(owner < 0     ? std::string()
+                                : holders > 1 ? fmt::format("×{}", holders)
+                                              : fmt::format("R{}", owner));
     cells.items.tone.each.push_back(owner < 0 ? std::uint8_t{0} : request_tone(owner));
     cells.items.glyph.each.push_back(owner < 0 ? kHollow : kSolid);
+    // What the kernel reads of a page is asked about: whole pages then.
+    const int tokens = owner < 0 ? 0 : reading(cursor) ? size : now->filled[i];
+    filled.items.value.each.push_back(float(tokens));
+    filled.items.names.push_back(tokens == 0 || reading(cursor) ? std::string()
+                                                                : std::to_string(tokens));
   }
-  cells.items.about = {{"request", {0, owners}}};
+  cells.items.about = filled.items.about = {{"request", {0, owners}}};
+  filled.items.tone = cells.items.tone;
   // What the current step reads, wherever it lies.
   if (const ItemTrace* item = item_now(cursor)) {
     cells.items.state.each.assign(static_cast<std::size_t>(trace_.pool), State::plain);
@@ -127,13 +142,18 @@ Box PagedKvScene::pool(Cursor cursor) const {
       cells.items.state.each[static_cast<std::size_t>(table[static_cast<std::size_t>(place)])] =
           State::current;
     }
+    filled.items.state = cells.items.state;
   }
-  const std::string size = counted(trace_.shape.page_size, "token");
   const int free = now == nullptr ? trace_.pool : now->free_pages();
-  return box({"pool"}, {cells},
-             text(fmt::format("pool: {} of {}, {} free", counted(trace_.pool, "page"), size, free),
-                  fmt::format("{} free", counted(free, "page")), "pool"),
-             {.weight = 1.6f, .least_width = 7, .least_height = 2.1f});
+  Box made =
+      column({"pool"},
+             {box({"fill"}, {room, filled}, {}, {.least_height = 1.4f, .left = 1.6f}),
+              box({"owners"}, {cells}, {}, {.weight = 0, .least_height = 1.1f, .left = 1.6f})},
+             {.close = true, .weight = 1.6f, .least_width = 7, .least_height = 2.6f});
+  made.label = text(fmt::format("pool: {} of {}, {} free", counted(trace_.pool, "page"),
+                                counted(size, "token"), free),
+                    fmt::format("{} free", counted(free, "page")), "pool");
+  return made;
 }
 
 Box PagedKvScene::tables(Cursor cursor) const {
@@ -213,14 +233,27 @@ Box PagedKvScene::timeline(Cursor cursor) const {
 Box PagedKvScene::waste(Cursor cursor) const {
   SpanList list("stored", "tokens", "kind");
   const Served* now = moment(cursor);
-  double end = 0;
+  double end = 0, in_pages = 0;
   if (now != nullptr) {
     const double held =
         static_cast<double>(trace_.pool - now->free_pages()) * trace_.shape.page_size;
-    list.add(0, 0, 0, now->tokens(), State::plain, std::to_string(now->tokens()), -1);
-    list.add(1, 0, now->tokens(), held, State::wasted, "", -1);
-    end = held;
-    int number_of = 2;
+    // By who holds the pages: of shared ones the first.
+    double used = 0;
+    for (int request = 0; request < trace_.coming; ++request) {
+      double stored = 0, held_by = 0;
+      for (std::size_t page = 0; page < now->owner.size(); ++page) {
+        if (now->owner[page] != request) continue;
+        stored += now->filled[page];
+        held_by += trace_.shape.page_size;
+      }
+      if (held_by <= 0) continue;
+      list.add(2 * request, 0, used, used + stored, State::plain, fmt::format("R{}", request),
+               request);
+      list.add(2 * request + 1, 0, used + stored, used + held_by, State::wasted, "", request);
+      used += held_by;
+    }
+    in_pages = held;
+    int number_of = 2 * trace_.coming;
     double at = 0;
     for (const Running& one : now->running) {
       list.add(number_of, 1, at, at + one.tokens, State::plain, fmt::format("R{}", one.request),
@@ -232,7 +265,13 @@ Box PagedKvScene::waste(Cursor cursor) const {
     }
     end = std::max(end, at);
   }
-  Box made = box({"stored_box"}, {list.made(end)}, {}, {.least_height = 2, .left = kLaneLeft});
+  list.spans.items.glyph.all = 1;
+  const auto said = [](int lane, double to) {
+    return lane_end({"held_end", lane}, "tokens", "kind", to, text(number(to, 0)));
+  };
+  Box made = box({"stored_box"}, {list.made(std::max(end, in_pages))}, {},
+                 {.least_height = 2, .left = kLaneLeft, .right = 2});
+  if (now != nullptr) made.marks.insert(made.marks.end(), {said(0, in_pages), said(1, end)});
   const double pool = static_cast<double>(trace_.pool) * trace_.shape.page_size;
   made.marks.emplace_back(
       Rule{.key = {"pool_end"}, .axis = "tokens", .at = pool, .label = text("pool")});

@@ -47,6 +47,24 @@ lab::Table with_library(lab::Table rates) {
   return rates;
 }
 
+/// What one launch and a loop of calls reach by how many tokens an expert with tokens has: FLOP a byte of its
+/// weights, of two bytes each.
+lab::Table by_tokens(lab::Table rates) {
+  constexpr double kTokens = 8192;
+  rates = with_library(std::move(rates));
+  add_column(rates, "tokens", [&](std::size_t row) -> lab::Cell {
+    const std::string scheme = text_in(rates, row, "scheme"),
+                      routing = text_in(rates, row, "routing");
+    const double experts = number_in(rates, row, "experts").value_or(1);
+    if (scheme != "packed" && scheme != "cuBLAS loop") return {};
+    if (routing == "balanced") return kTokens / experts;
+    return routing == "one-hot" && experts > 8 ? lab::Cell(kTokens) : lab::Cell();
+  });
+  std::stable_sort(rates.rows.begin(), rates.rows.end(),
+                   [](const auto& a, const auto& b) { return a.back() < b.back(); });
+  return rates;
+}
+
 lab::Table with_case(lab::Table gantt) {
   add_column(gantt, "case", [&](std::size_t row) -> lab::Cell {
     return filled_in("{scheme}, {routing}", gantt, row);
@@ -171,6 +189,16 @@ measured::Spec MoeRoutingScene::measured_spec() const {
             .how = how,
             .filters = {{"measured_routing", "case"}},
             .plots = {by_experts}},
+           {.name = "Why grouped",
+            .how = how + "; balanced over 64 and 8 experts, and all tokens to one",
+            .plots = {Lines{.id = "rate_by_tokens",
+                            .x_label = "tokens an expert = FLOP a byte of its weights",
+                            .y_label = "useful TFLOP/s",
+                            .x_log = true,
+                            .rows = {.table = "moe_rate", .prepare = by_tokens},
+                            .x = "tokens",
+                            .series = "scheme",
+                            .y = "tflops"}}},
            {.name = "Blocks",
             .how = "when each block began and ended its tiles, recorded by the kernel; a row a "
                    "block, in its experts' colours",

@@ -1,25 +1,32 @@
-// The picture of the MoE lesson: the tokens; the experts' piles over what the router and the counting
-// kernels wrote for each; the blocks that ran the tiles, over time.
+// The picture of the MoE lesson: the tokens, before the layer and behind it; the experts' piles over what the router and
+// the counting kernels wrote for each; the tiles of all schemes on the same multiprocessors.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "scenes/experts/moe_routing/scene.hpp"
+#include "scenes/picture/parts.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
 
 using namespace picture;
-using moe_routing::ExpertTrace, moe_routing::Step, moe_routing::TileTrace, moe_routing::TokenTrace;
+using moe_routing::ExpertTrace, moe_routing::kProcessors, moe_routing::SchemeTrace,
+    moe_routing::Step, moe_routing::TileTrace, moe_routing::TokenTrace;
 using words::counted, words::number;
 
 namespace {
 
 constexpr float kLeft = 4.5f;  ///< margin for what the rows are called, in heights of a line
 /// What stands for an expert: a token can be dropped on it.
-constexpr std::initializer_list<Name> kOfExpert = {"expert", "contest", "demand", "name",
-                                                   "logit",  "gate",    "wanted", "first"};
+constexpr std::initializer_list<Name> kOfExpert = {"expert", "contest", "demand",
+                                                   "name",   "gate",    "first"};
+constexpr int kParts = 8;  ///< of a tile's height: its slots, as eight parts
+constexpr Name kTiles[] = {"padded_tile", "grouped_tile", "packed_tile"},
+               kEnds[] = {"padded_end", "grouped_end", "packed_end"};
+static_assert(std::size(kTiles) == moe_routing::kSchemes);
 
 Lines sentences(Name name, const std::vector<std::string>& rows) {
   std::vector<Text> texts;
@@ -66,7 +73,6 @@ std::vector<float> MoeRoutingScene::counts(int ExpertTrace::*count) const {
 Extent MoeRoutingScene::extent() const {
   float low = 0, high = 1;
   int most = 1;
-  double end = 1e-9;
   for (const TokenTrace& each : trace_.token) {
     for (const float logit : each.logits) {
       low = std::min(low, logit);
@@ -74,28 +80,40 @@ Extent MoeRoutingScene::extent() const {
     }
   }
   for (const ExpertTrace& each : trace_.expert) most = std::max(most, each.wanted);
-  for (const auto& [block, its_end] : lanes_) end = std::max(end, its_end / clock());
+  // A few rounds: as long for every routing of the lesson's path.
+  int end = kProcessors;
+  for (const SchemeTrace& each : schemes_) end = std::max(end, end_of(each));
   const auto logits = rounded(low, high);
-  std::vector<std::string> names;
-  for (const auto& [block, its_end] : lanes_) names.push_back(fmt::format("block {}", block));
-  const auto lanes = static_cast<int>(names.size());
   const bool many = experts() > 32;
+  const int columns = grid_columns();
   return {{{.name = "experts",
             .kind = Axis::band,
             .count = experts(),
             .title = text(many ? "expert" : ""),
             .ticks = many,
             .least_slot = 1},
+           {.name = "token_column", .kind = Axis::band, .count = columns, .least_slot = 1},
+           {.name = "token_row",
+            .kind = Axis::band,
+            .count = (shown_tokens() + columns - 1) / columns,
+            .least_slot = 1},
            {.name = "logit", .low = logits.first, .high = logits.second},
            {.name = "wanted", .high = rounded(0, most).second},
            {.name = "time",
             .high = rounded(0, end).second,
-            .title = text(clock() > 1 ? "µs" : "mma"),
+            .step = end <= 8 ? 1.0 : 0.0,
+            .title = text("mma instructions", "mma"),
             .ticks = true},
-           {.name = "block",
+           {.name = "part",
             .kind = Axis::band,
-            .count = lanes,
-            .names = std::move(names),
+            .count = kProcessors * kParts,
+            .group = kParts,
+            .names = std::vector<std::string>(kProcessors * kParts),
+            .least_slot = 0.5f},
+           {.name = "processor",
+            .kind = Axis::band,
+            .count = kProcessors,
+            .names = {"SM 0", "SM 1", "SM 2", "SM 3"},
             .least_slot = 3}}};
 }
 
@@ -103,28 +121,49 @@ int MoeRoutingScene::followed(const View& view) const {
   return std::clamp(view.pick("token", 5), 0, shown_tokens() - 1);
 }
 
+/// The router's choices beside the experts; while these multiply, the schemes; then what comes out.
 Picture MoeRoutingScene::picture(const Extent& extent, const View& view) const {
   const Cursor cursor = view.cursor;
   const int token = followed(view);
-  Box left = column({"left"}, {tokens(cursor, token), details(cursor, token)},
-                    {.weight = 0.35f, .least_width = 6});
-  Box right =
-      column({"right"}, {columns(cursor, token, extent.axes[1].low),
-                         column({"values"}, rows(cursor, token), {.close = true, .weight = 0}),
-                         done(Step::multiply, cursor) ? blocks() : steps_box(cursor, token)});
-  return {{marked(sentence(cursor), symbols(view))},
-          extent.axes,
-          row({"moe"}, {std::move(left), std::move(right)})};
+  const bool multiplies = now(Step::multiply, cursor), combined = done(Step::combine, cursor);
+  const auto experts = [&](int place, Layout layout) {
+    Box above = columns(cursor, token, extent.axes[3].low);
+    if (place > 0) above.key.i = place;
+    return column({"experts", place},
+                  {std::move(above), column({"values", place}, rows(cursor, token, place),
+                                            {.close = true, .weight = 0})},
+                  layout);
+  };
+  std::vector<Box> parts;
+  if (cursor.tile <= 0) {
+    std::vector<Box> names = rows(cursor, token, 3);
+    names.resize(1);
+    parts = {column({"start"}, {tokens(cursor, token, {"waiting"}), std::move(names.front())})};
+  } else if (multiplies) {
+    parts = {experts(1, {.weight = 0.5f, .least_width = 8}), schemes()};
+  } else {
+    std::vector<Box> left;
+    if (combined) {
+      left = {tokens(cursor, token, {"in"}), outputs(cursor, token)};
+    } else {
+      left = {tokens(cursor, token, {"tokens"}), details(cursor, token)};
+    }
+    parts = {column({"left", combined ? 1 : 0}, std::move(left),
+                    {.weight = combined ? 2.2f : 0.5f, .least_width = 6}),
+             experts(combined ? 2 : 0, {.least_width = 8})};
+  }
+  return {{marked(sentence(cursor), symbols(view))}, extent.axes, row({"moe"}, std::move(parts))};
 }
 
 // ---- the tokens ----------------------------------------------------------------------------------
 
 /// A cell each; once they have chosen, as many parts as choices, in the experts' tones.
-Box MoeRoutingScene::tokens(Cursor cursor, int followed) const {
+Box MoeRoutingScene::tokens(Cursor cursor, int followed, Key key) const {
   const int count = shown_tokens();
   const bool chosen = done(Step::top_k, cursor), placed = done(Step::offset, cursor);
   Cells cells{items("token", count)};
   cells.columns = static_cast<int>(std::ceil(std::sqrt(count)));
+  if (key.name != Name("tokens")) on_grid(cells);  // there they have most of the picture
   cells.items.about = {{"token", {0, numbers(count)}}};
   cells.items.act = all_shown() ? Act{Act::set, "token"} : Act{Act::pick, "token"};
   Cells choices = cells;
@@ -150,11 +189,57 @@ Box MoeRoutingScene::tokens(Cursor cursor, int followed) const {
   choices.items.about = {{"token", {0, tokens}}, {"expert", {0, experts}}};
   const std::string all = counted(trace_.tokens, "token");
   const std::string first = all_shown() ? all : fmt::format("the first {} of {}", count, all);
-  Box made = box({"tokens"}, {cells},
-                 text(first + (chosen ? ": the best expert's number" : ": waiting"), first),
-                 {.weight = 2, .least_height = 4});
+  Box made =
+      box(key, {cells}, text(first + (chosen ? ": the best expert's number" : ": waiting"), first),
+          {.weight = 3, .least_height = 4});
   if (chosen) made.marks.emplace_back(choices);
   made.marks.emplace_back(Frame{{"followed"}, {{"token", followed}}});
+  return made;
+}
+
+/// On axes that fill a box.
+void MoeRoutingScene::on_grid(Cells& cells) const {
+  cells.columns = grid_columns();
+  cells.x = "token_column";
+  cells.y = "token_row";
+}
+
+/// Behind the layer: who was dropped has only what the residual connection carried past it.
+Box MoeRoutingScene::outputs(Cursor cursor, int followed) const {
+  const int count = shown_tokens();
+  Cells cells{items("out", count)};
+  on_grid(cells);
+  cells.items.act = {Act::pick, "token"};
+  Links past{items("residual", 0)};
+  std::vector<int> passing, experts;
+  for (int t = 0; t < count; ++t) {
+    const TokenTrace& each = token(t);
+    const auto kept =
+        std::find_if(each.slot.begin(), each.slot.end(), [](int s) { return s >= 0; });
+    const bool lost = kept == each.slot.end();
+    cells.items.names.push_back(lost ? "x" : std::to_string(t));
+    cells.items.tone.each.push_back(lost ? 0 : expert_tone(each.expert[kept - each.slot.begin()]));
+    cells.items.glyph.each.push_back(lost ? kHollow : kSolid);
+    experts.push_back(lost ? -1 : each.expert[kept - each.slot.begin()]);
+    if (!lost) continue;
+    ++past.items.count;
+    past.items.ids.push_back(t);
+    past.from.push_back({{"token", t}, 0, 0.16f});
+    past.to.push_back({{"out", t}, 0, 0.16f});
+    passing.push_back(t);
+  }
+  cells.items.about = {{"token", {0, numbers(count)}}, {"expert", {0, experts}}};
+  past.items.about = {{"token", {0, passing}}};
+  const auto lost = std::ssize(passing);
+  const std::string of_one =
+      fmt::format("token {}: {}", followed, formula(followed, cursor).back());
+  Box made =
+      box({"out"}, {cells, past},
+          lost > 0 ? text(fmt::format("x alone, by the residual: {}", counted(lost, "token")),
+                          "by the residual")
+                   : text(of_one, "after the layer"),
+          {.weight = 3, .least_height = 4});
+  made.marks.emplace_back(Frame{{"followed_out"}, {{"out", followed}}});
   return made;
 }
 
@@ -202,7 +287,7 @@ Box MoeRoutingScene::columns(Cursor cursor, int followed, double extent_low) con
   if (bars.y != Name("wanted"))
     made.marks.emplace_back(Bars{items("demand", 0), "experts", "wanted"});
   made.marks.emplace_back(std::move(bars));
-  if (chosen) made.marks.emplace_back(ways(cursor, followed));
+  if (chosen && !now(Step::multiply, cursor)) made.marks.emplace_back(ways(cursor, followed));
   return made;
 }
 
@@ -274,30 +359,26 @@ Stacks MoeRoutingScene::piles(Cursor cursor, int followed) const {
 
 // ---- what the kernels wrote for each expert ------------------------------------------------------
 
-std::vector<Box> MoeRoutingScene::rows(Cursor cursor, int followed) const {
+/// Two: what the experts are called, and the gate of the followed token or where an expert's slots begin.
+std::vector<Box> MoeRoutingScene::rows(Cursor cursor, int followed, int place) const {
   const TokenTrace& each = token(followed);
   const auto row = [&](Key key, const char* label, Items items, Step step) {
     if (!done(step, cursor)) {
+      std::vector<std::string> names = std::move(items.names);
       items = of_experts(items.name);
       items.state.all = State::to_come;
       items.tone = {};
+      if (step == Step::score) items.names = std::move(names);
     }
+    if (place > 0) key.i = place;
     Cells cells{std::move(items)};
     cells.x = "experts";
-    Text said = text(label);
-    for (Run& run : said.full) run.state = now(step, cursor) ? State::current : State::plain;
-    return box(
-        key, {cells}, said,
-        {.rank = now(step, cursor) ? 1 : 3, .weight = 0, .least_height = 1.05f, .left = kLeft});
+    return box(key, {cells}, text(label), {.weight = 0, .least_height = 1.05f, .left = kLeft});
   };
   Items names = of_experts("name"), gate = of_experts("gate"),
-        logit = of_experts("logit", each.logits, {Format::fixed, 1}),
-        wanted = of_experts("wanted", counts(&ExpertTrace::wanted), {Format::integer}),
         first = of_experts("first", counts(&ExpertTrace::first_slot), {Format::integer});
   for (int e = 0; e < experts(); ++e) names.names.push_back(fmt::format("E{}", e));
-  logit.heat = wanted.heat = true;
   first.tone = {};
-  if (each.logits.empty()) logit.value.all = NAN;
   gate.names.assign(experts(), "–");
   gate.state.each.assign(experts(), State::to_come);
   gate.tone.each.assign(experts(), 0);
@@ -307,105 +388,84 @@ std::vector<Box> MoeRoutingScene::rows(Cursor cursor, int followed) const {
     gate.state.each[e] = gate_is_off(each, c) ? State::wrong : State::plain;
     gate.tone.each[e] = expert_tone(e);
   }
-  std::vector<Box> rows = {row({"names"}, "", std::move(names), Step::score),
-                           row({"logits"}, "logit", std::move(logit), Step::score),
-                           row({"gates"}, "gate", std::move(gate), Step::top_k),
-                           row({"counts"}, "wanted", std::move(wanted), Step::count),
-                           row({"firsts"}, "first slot", std::move(first), Step::offset)};
-  if (each.logits.empty()) {
-    rows[1].least_height = 1.3f;
-    if (!done(Step::score, cursor)) return rows;
-    rows[1].marks = {sentences("logit_missing", {fmt::format("not kept for more than {} experts",
-                                                             moe_routing::kMostLogits)})};
-  }
-  return rows;
+  return {row({"names"}, "", std::move(names), Step::score),
+          done(Step::offset, cursor) ? row({"firsts"}, "first slot", std::move(first), Step::offset)
+                                     : row({"gates"}, "gate", std::move(gate), Step::top_k)};
 }
 
-// ---- the steps, and the blocks over time ---------------------------------------------------------
+// ---- the schemes ---------------------------------------------------------------------------------
 
-Box MoeRoutingScene::steps_box(Cursor cursor, int followed) const {
-  Chips steps{items("step", moe_routing::kSteps)};
-  steps.chain = true;
-  for (const Step step : all_of<Step>()) {
-    steps.items.names.emplace_back(name_of(step));
-    steps.items.state.each.push_back(now(step, cursor)    ? State::current
-                                     : done(step, cursor) ? State::done
-                                                          : State::to_come);
-  }
-  steps.items.about = {{"step", {0, numbers(moe_routing::kSteps)}}};
-  steps.items.act = {Act::go};
-  Box made = column({"below"},
-                    {box({"steps"}, {steps}, {}, {.weight = 0, .least_height = 1.4f}),
-                     box({"why"}, {sentences("explanation", {explanation(cursor, followed)})}, {},
-                         {.least_height = 2.2f})},
-                    {.rank = 2, .least_height = 5});
-  made.label = text("the steps");  // as high as the blocks over time with their label
-  return made;
+/// When the last of a scheme's tiles has ended.
+int MoeRoutingScene::end_of(const SchemeTrace& scheme) {
+  int end = 0;
+  for (const moe_routing::QueuedTile& each : queued(scheme)) end = std::max(end, each.end);
+  return end;
 }
 
-/// A block's tiles in their experts' tones, the padded part of each hatched; then the time that it has
-/// nothing left to do while others still work.
-Box MoeRoutingScene::blocks() const {
-  Spans spans{items("gantt", 0)};
-  spans.x = "time";
-  spans.lanes = "block";
+Box MoeRoutingScene::schemes() const {
+  std::vector<Box> boxes;
+  for (const SchemeTrace& each : schemes_) boxes.push_back(scheme(each));
+  return column({"schemes"}, std::move(boxes), {.even = true, .least_width = 12});
+}
+
+/// A scheme's tiles on the multiprocessors, as high as they have slots and as long as they take: what holds a token in
+/// its expert's tone, the rest hatched; then who has nothing left to do.
+Box MoeRoutingScene::scheme(const SchemeTrace& of) const {
+  const auto which = static_cast<std::size_t>(of.scheme);
+  const int last = end_of(of);
+  Spans names{items("lane_names", 0)}, spans{items(kTiles[which], 0)};
+  names.x = spans.x = "time";
+  names.lanes = "processor";
+  spans.lanes = "part";
+  spans.now = names.now = last;
   std::vector<int> tiles, experts;
-  const auto add = [&](int lane, double begin, double end, State state, std::string name, int tile,
-                       int e) {
+  const auto add = [&](int id, int lane, int high, int begin, int end, State state,
+                       std::string name, int e) {
     ++spans.items.count;
+    spans.items.ids.push_back(id);
     spans.lane.push_back(lane);
-    spans.begin.push_back(begin / clock());
-    spans.end.push_back(end / clock());
+    spans.items.glyph.each.push_back(static_cast<std::uint8_t>(high));
+    spans.begin.push_back(begin);
+    spans.end.push_back(end);
     spans.items.state.each.push_back(state);
     spans.items.names.push_back(std::move(name));
     spans.items.tone.each.push_back(e < 0 ? std::uint8_t{0} : expert_tone(e));
-    tiles.push_back(tile);
     experts.push_back(e);
   };
-  for (const bool padded : {false, true}) {
-    for (int n = 0; n < std::ssize(trace_.tiles); ++n) {
-      const TileTrace& each = trace_.tiles[n];
-      const auto lane = std::lower_bound(lanes_.begin(), lanes_.end(), std::pair{each.block, -1.0});
-      const auto place = static_cast<int>(lane - lanes_.begin());
-      const double real =
-          each.begin + (each.end - each.begin) * each.kept / std::max(1, trace_.tile);
-      if (!padded) {
-        add(place, each.begin, real, State::plain, fmt::format("E{}", each.expert), n, each.expert);
-      } else if (each.kept < trace_.tile) {
-        add(place, real, each.end, State::wasted, "", n, each.expert);
-      }
+  std::array<int, kProcessors> ends{};
+  int slots = 0, kept = 0;
+  const int count = static_cast<int>(of.tiles());
+  for (const moe_routing::QueuedTile& each : queued(of)) {
+    const auto i = static_cast<std::size_t>(each.tile);
+    const int e = of.expert[i], lane = each.processor * kParts;
+    const int real = of.kept[i] == 0 ? 0 : std::clamp(of.kept[i] * kParts / trace_.tile, 1, kParts);
+    const std::string name = fmt::format("E{}", e);
+    const bool high = 2 * real >= kParts;
+    if (real > 0)
+      add(each.tile, lane, real, each.begin, each.end, State::plain, high ? name : "", e);
+    if (real < kParts) {
+      add(count + each.tile, lane + real, kParts - real, each.begin, each.end, State::wasted,
+          high ? "" : name, e);
     }
+    ends[static_cast<std::size_t>(each.processor)] = each.end;
+    slots += trace_.tile;
+    kept += of.kept[i];
   }
-  const double last = last_end();
-  for (int lane = 0; lane < std::ssize(lanes_); ++lane) {
-    const double end = lanes_[lane].second;
-    if (end < kNear * last) add(lane, end, last, State::to_come, "idle", -1, -1);
+  for (int p = 0; p < kProcessors; ++p) {
+    const int end = ends[static_cast<std::size_t>(p)];
+    if (end < last) add(2 * count + p, p * kParts, kParts, end, last, State::to_come, "idle", -1);
   }
-  spans.now = last / clock();
-  spans.items.about = {{"tile", {0, tiles}}, {"expert", {0, experts}}};
-  Box made = column({"below"}, {box({"gantt"}, {spans}, {}, {.least_height = 2, .left = kLeft})},
-                    {.rank = 2, .least_height = 5});
-  made.label = text(blocks_text(), counted(std::ssize(lanes_), "block"));
+  spans.items.about = {{"expert", {-1, experts}}};
+  const Curve end = lane_end({kEnds[which], 0}, "time", "processor", last,
+                             text(fmt::format("{} mma", last)), 0, {}, false);
+  std::string label =
+      fmt::format("{}: {} slots, {} empty", name_of(of.scheme), slots, slots - kept);
+  if (of.scheme == trace_.scheme && schemes_.size() > 1) label += " (this run)";
+  Box made = column({"scheme", static_cast<int>(which)},
+                    {box({"lanes", static_cast<int>(which)}, {names, spans, end}, {},
+                         {.least_height = 2.4f, .left = 2.6f, .right = 4})});
+  made.label = text(label, std::string(name_of(of.scheme)));
   return made;
-}
-
-/// How many blocks there are, and whom the others wait for: the blocks that end last, where some end
-/// well before.
-std::string MoeRoutingScene::blocks_text() const {
-  const std::int64_t count = std::ssize(lanes_);
-  const bool all_recorded = trace_.tiles_run == std::ssize(trace_.tiles);
-  std::string text = all_recorded && trace_.blocks > count
-                         ? fmt::format("{} of {} blocks had a tile to run", count, trace_.blocks)
-                         : counted(count, "block") + " over time";
-  std::vector<int> late;
-  bool tail = false;
-  for (const auto& [block, end] : lanes_) {
-    if (end == last_end()) late.push_back(block);
-    tail = tail || end < kNear * last_end();
-  }
-  if (!tail) return text;
-  if (late.size() == 1) return text + fmt::format("; straggler: block {}", late.front());
-  return text + fmt::format("; stragglers: {} of {} blocks", late.size(), count);
 }
 
 // ---- what is said of a thing --------------------------------------------------------------------
@@ -447,10 +507,13 @@ std::string MoeRoutingScene::explain(const View& view, const Key& key) const {
   if (key.is(kOfExpert) && key.i >= 0 && key.i < experts()) {
     return explain_expert(view.cursor, key.i);
   }
-  if (key.is({"gantt"}) && key.i >= 0 && key.i < std::ssize(trace_.tiles)) {
-    const TileTrace& each = trace_.tiles[key.i];
-    return fmt::format("E{} tile {}\nblock {}, {} of {} real", each.expert, each.number, each.block,
-                       each.kept, trace_.tile);
+  for (const SchemeTrace& of : schemes_) {
+    const auto which = static_cast<std::size_t>(of.scheme);
+    const int count = static_cast<int>(of.tiles());
+    if (key.name != kTiles[which] || key.i < 0 || key.i >= 2 * count) continue;
+    const auto i = static_cast<std::size_t>(key.i % count);
+    return fmt::format("E{}, {} of {} slots real\nblock {} of {}, {} mma", of.expert[i], of.kept[i],
+                       trace_.tile, of.block[i], of.blocks, of.mma[i]);
   }
   return {};
 }

@@ -137,23 +137,22 @@ Question MoeRoutingScene::wanted_question(int expert_of) const {
                   experts(), words::significant(even, 3)));
 }
 
-/// Before the product: who has work?
-std::optional<Question> MoeRoutingScene::blocks_question() const {
-  if (trace_.tiles_run != std::ssize(trace_.tiles) || lanes_.empty()) return std::nullopt;
-  const std::int64_t busy = std::ssize(lanes_), tiles = trace_.tiles_run;
-  return about(
-      {"below"},
-      ask_count(
-          fmt::format(
-              "{} are ready, and {} launched to run them. How many of the blocks will get a tile?",
-              words::counted(tiles, "tile"),
-              trace_.blocks == 1 ? "1 block is" : fmt::format("{} blocks are", trace_.blocks)),
-          busy, {tiles, trace_.blocks, experts(), 1, std::max<std::int64_t>(tiles / 2, 1)},
-          busy == trace_.blocks
-              ? fmt::format("all that were launched take {}.",
-                            tiles == busy ? "a tile each" : "tiles one after another")
-              : fmt::format("the others of {} that were launched found no tile of theirs.",
-                            trace_.blocks)));
+/// Before the product: what does padding cost, with as many multiprocessors for all?
+std::optional<Question> MoeRoutingScene::schemes_question() const {
+  if (schemes_.size() < 2) return std::nullopt;
+  const moe_routing::SchemeTrace &padded = schemes_.front(), &packed = schemes_.back();
+  const double ours = std::max(1, end_of(packed)), theirs = std::max(1, end_of(padded));
+  const double tiles = static_cast<double>(padded.tiles()) /
+                       static_cast<double>(std::max<std::size_t>(packed.tiles(), 1));
+  return ask_ratio(
+      fmt::format("{} multiprocessors, a tile at a time each: packed has {}, padded-to-capacity "
+                  "gives every expert the fullest one's and has {}. How many times as long does it "
+                  "take?",
+                  moe_routing::kProcessors, words::counted(packed.tiles(), "tile"), padded.tiles()),
+      theirs / ours, {tiles, 1, 4, 2, 3},
+      fmt::format("packed ends after {} mma, padded-to-capacity after {}; a last round that is not "
+                  "full takes as long as a full one.",
+                  ours, theirs));
 }
 
 std::optional<Question> MoeRoutingScene::question(const View& view) const {
@@ -165,18 +164,19 @@ std::optional<Question> MoeRoutingScene::question(const View& view) const {
   };
   if (before(Step::top_k)) return asked("gate", gate_question(followed(view)));
   if (before(Step::count)) {
-    const bool even = trace_.routing == moe_routing::Routing::balanced ||
-                      trace_.routing == moe_routing::Routing::custom;
+    // Of these the router's own words say who is wanted most.
+    const bool known = trace_.routing != moe_routing::Routing::random &&
+                       trace_.routing != moe_routing::Routing::one_hot;
     // Few are not worth a scale, and where not all tokens are shown not every choice has a colour to count.
     const bool few = trace_.tokens * trace_.top_k < 4 * experts();
-    if (!even || few || !all_shown()) return asked("busiest", busiest_question());
+    if (!known || few || !all_shown()) return asked("busiest", busiest_question());
     return of_kind("wanted", wanted_question(token(followed(view)).expert.front()));
   }
   const bool limited = trace_.capacity >= 0;
   if (before(Step::offset)) {
     return limited ? asked("dropped", dropped_question()) : asked("slots", slots_question());
   }
-  return before(Step::multiply) ? asked("blocks", blocks_question()) : std::nullopt;
+  return before(Step::multiply) ? asked("schemes", schemes_question()) : std::nullopt;
 }
 
 // ---- events ---------------------------------------------------------------------------------------
@@ -206,17 +206,10 @@ void MoeRoutingScene::find_events() {
   } else {
     at(Step::offset, "no slot stays empty");
   }
-  std::vector<int> last;
-  bool waits = false;
-  for (const auto& [block, end] : lanes_) {
-    if (end == last_end()) last.push_back(block);
-    waits = waits || end < kNear * last_end();
-  }
-  if (waits && last.size() == 1) {
-    at(Step::multiply, fmt::format("the others wait for block {}", last.front()));
-  } else if (waits) {
-    at(Step::multiply,
-       fmt::format("the others wait for {}", words::counted(std::ssize(last), "block")));
+  if (schemes_.size() < 2) return;
+  const int padded = end_of(schemes_.front()), packed = end_of(schemes_.back());
+  if (padded > packed) {
+    at(Step::multiply, fmt::format("padded to capacity {} mma, packed {}", padded, packed));
   }
 }
 

@@ -35,13 +35,21 @@ StepAxis MoeRoutingScene::loaded(const moe_routing::Trace&) {
     }
   }
   tile_at_.clear();
-  std::map<int, double> ends;
   for (std::size_t i = 0; i < trace_.tiles.size(); ++i) {
-    const TileTrace& each = trace_.tiles[i];
-    tile_at_[{each.expert, each.number}] = i;
-    ends[each.block] = std::max(ends[each.block], each.end);
+    tile_at_[{trace_.tiles[i].expert, trace_.tiles[i].number}] = i;
   }
-  lanes_.assign(ends.begin(), ends.end());
+  schemes_ = trace_.schemes;
+  if (schemes_.empty()) {
+    moe_routing::SchemeTrace own{trace_.scheme, trace_.blocks, {}, {}, {}, {}};
+    for (const auto& [place, i] : tile_at_) {
+      const TileTrace& each = trace_.tiles[i];
+      own.expert.push_back(each.expert);
+      own.kept.push_back(each.kept);
+      own.block.push_back(each.block);
+      own.mma.push_back(trace_.tile / 8 * (moe_routing::kWidth / 16) * (moe_routing::kHidden / 16));
+    }
+    schemes_ = {own};
+  }
   find_events();
   return {moe_routing::kSteps, 1, "step", {}};
 }
@@ -49,12 +57,6 @@ StepAxis MoeRoutingScene::loaded(const moe_routing::Trace&) {
 const TileTrace* MoeRoutingScene::tile(int expert, int number) const {
   const auto found = tile_at_.find({expert, number});
   return found == tile_at_.end() ? nullptr : &trace_.tiles[found->second];
-}
-
-double MoeRoutingScene::last_end() const {
-  double last = 0;
-  for (const auto& [block, end] : lanes_) last = std::max(last, end);
-  return last;
 }
 
 std::string MoeRoutingScene::sentence(Cursor cursor) const {
@@ -104,12 +106,26 @@ std::string MoeRoutingScene::sentence(Cursor cursor) const {
                          counted(trace_.kept(), "token row"), trace_.kept() == 1 ? "is" : "are",
                          counted(trace_.slots() - trace_.kept(), "slot"),
                          words::verb(trace_.slots() - trace_.kept(), "hold"));
-    case Step::multiply:
-      return fmt::format("Multiply: tensor cores run {} in {}, {} of them real ({}).",
-                         counted(trace_.slots(), "slot"), counted(trace_.tiles_run, "tile"),
-                         trace_.kept(), percent(trace_.useful()));
+    case Step::multiply: {
+      if (schemes_.size() < 2) {
+        return fmt::format("Multiply: tensor cores run {} in {}, {} of them real ({}).",
+                           counted(trace_.slots(), "slot"), counted(trace_.tiles_run, "tile"),
+                           trace_.kept(), percent(trace_.useful()));
+      }
+      std::vector<std::string> ends;
+      for (const moe_routing::SchemeTrace& each : schemes_) {
+        ends.push_back(fmt::format("{} {}{}", name_of(each.scheme),
+                                   ends.empty() ? "ends after " : "after ",
+                                   counted(end_of(each), "mma", "mma")));
+      }
+      return fmt::format("Multiply: {}.", fmt::join(ends, ", "));
+    }
     case Step::combine:
       break;
+  }
+  if (trace_.dropped() > 0) {
+    return fmt::format("Combine: {} of {} choices were dropped; {}.", trace_.dropped(), choices,
+                       busiest_text(trace_));
   }
   return fmt::format("Combine: {} of {} slots were useful ({}); {}.", trace_.kept(), trace_.slots(),
                      percent(trace_.useful()), busiest_text(trace_));
@@ -171,41 +187,6 @@ std::vector<std::string> MoeRoutingScene::formula(int number_of, Cursor cursor) 
     rows.back() += " …";
   }
   return rows;
-}
-
-std::string MoeRoutingScene::explanation(Cursor cursor, int followed) const {
-  if (cursor.tile <= 0) {
-    return fmt::format(
-        "A token is a row of {} numbers, an expert a matrix of its own. Only a few experts work on "
-        "each token, so that a model can have many.",
-        moe_routing::kHidden);
-  }
-  switch (static_cast<Step>(cursor.tile - 1)) {
-    case Step::score:
-      return fmt::format(
-          "A logit says how well an expert suits a token. The bars are the logits of token {}: the "
-          "highest win.",
-          followed);
-    case Step::top_k:
-      return fmt::format(
-          "Softmax makes probabilities of a token's logits. The {} stays; the gate is its share "
-          "among what stays. Of equal logits the lower index wins.",
-          trace_.top_k == 1 ? "largest" : fmt::format("largest {} of them", trace_.top_k));
-    case Step::count:
-      return "A histogram of the choices. Imbalance between experts starts here: "
-             "all that follows can only deal with it.";
-    case Step::offset:
-      return trace_.capacity < 0
-                 ? "An exclusive scan over the counts: an expert's rows begin where those before "
-                   "it end. Hatched slots fill up its last tile."
-                 : "An exclusive scan over the kept counts. What stands above the capacity line is "
-                   "dropped: the expert never sees it.";
-    case Step::permute:
-      return "The tokens of an expert are copied side by side: its work is now one dense matrix "
-             "product, in tiles that the tensor cores take whole.";
-    default:
-      return {};
-  }
 }
 
 std::string MoeRoutingScene::moved(int token, int expert) const {
@@ -317,7 +298,6 @@ std::vector<Readout> MoeRoutingScene::readouts(const View& view) const {
          lab::provenance_sentence(*m, report_) + formula, known_after);
   };
   of_run("useful_slots", "useful slots", "%", Step::offset, " Kept choices / (tiles · tile).");
-  if (!all.empty() && !all[0].unit.empty()) all[0].look = Readout::accent;
   of_run("busy_share", "busy blocks", "%", Step::multiply,
          " Time in tiles / (blocks · time until the last one ends).");
   const TensorPipe pipe = tensor_pipe();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <map>
 #include <optional>
 #include <string>
@@ -11,9 +12,9 @@
 
 namespace tilestep::scenes {
 
-/// MoE routing: the tokens as a grid; the experts as columns that fill with them, tile by tile;
-/// under the columns what the router and the counting kernels wrote for each expert; below, the
-/// blocks that ran the tiles, over time.
+/// MoE routing: the tokens as a grid; the experts as columns that fill with them, tile by tile; under the
+/// columns what the router and the counting kernels wrote for each expert; then the tiles of every scheme on
+/// the same multiprocessors, and what each token gets.
 class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
  public:
   TILESTEP_PICTURE_SCENE(moe_routing)
@@ -45,18 +46,18 @@ class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
   picture::Items of_experts(picture::Name name, std::vector<float> values = {},
                             picture::Format format = {}) const;
   std::vector<float> counts(int moe_routing::ExpertTrace::*count) const;
-  picture::Box tokens(Cursor cursor, int followed) const;
+  picture::Box tokens(Cursor cursor, int followed, picture::Key key) const;
+  int grid_columns() const { return static_cast<int>(std::ceil(std::sqrt(2 * shown_tokens()))); }
+  void on_grid(picture::Cells& cells) const;
+  picture::Box outputs(Cursor cursor, int followed) const;
   picture::Box details(Cursor cursor, int followed) const;
   picture::Box columns(Cursor cursor, int followed, double extent_low) const;
   picture::Links ways(Cursor cursor, int followed) const;
   picture::Stacks piles(Cursor cursor, int followed) const;
-  std::vector<picture::Box> rows(Cursor cursor, int followed) const;
-  picture::Box steps_box(Cursor cursor, int followed) const;
-  picture::Box blocks() const;
-  std::string blocks_text() const;
-  std::string explanation(Cursor cursor, int followed) const;
-  /// Clock ticks in a unit of the picture's time.
-  double clock() const { return trace_.clock_unit == "ns" ? 1000 : 1; }
+  std::vector<picture::Box> rows(Cursor cursor, int followed, int place) const;
+  static int end_of(const moe_routing::SchemeTrace& scheme);
+  picture::Box schemes() const;
+  picture::Box scheme(const moe_routing::SchemeTrace& of) const;
   std::string explain_token(Cursor cursor, int number) const;
   std::string explain_expert(Cursor cursor, int number) const;
 
@@ -66,7 +67,7 @@ class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
   Question slots_question() const;
   std::optional<Question> gate_question(int token) const;
   Question wanted_question(int expert) const;
-  std::optional<Question> blocks_question() const;
+  std::optional<Question> schemes_question() const;
   void find_events();
 
   /// How busy the tensor pipe was, counted; says why where it is not known.
@@ -89,22 +90,18 @@ class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
   }
   /// Every token has a cell of its own.
   bool all_shown() const { return trace_.tokens == shown_tokens(); }
-  /// When the last tile ended, on the trace's clock.
-  double last_end() const;
-
   moe_routing::Params params_;
   std::vector<std::vector<Assignment>> kept_;     ///< by expert, by place in its column
   std::vector<std::vector<Assignment>> dropped_;  ///< by expert, in order
-  /// The blocks that ran a tile, rising, each with the time at which its last one ended.
-  std::vector<std::pair<int, double>> lanes_;
+  std::vector<moe_routing::SchemeTrace>
+      schemes_;  ///< the trace's; of an older one made of its tiles
   std::map<std::pair<int, int>, std::size_t> tile_at_;  ///< in trace_.tiles, by expert and number
-  static constexpr double kNear = 0.98;  ///< who ends before this part of all has waited
 };
 
-/// An expert's tone. Six take turns: the number beside it tells experts apart. Vermillion is too near to
-/// what is wrong.
+/// An expert's tone. Five take turns: the number beside it tells experts apart. Orange is too near to the cursor's
+/// amber, vermillion to what is wrong.
 constexpr std::uint8_t expert_tone(int expert) {
-  constexpr std::uint8_t kTones[] = {1, 2, 3, 4, 5, 7};
+  constexpr std::uint8_t kTones[] = {1, 3, 4, 7, 5};
   return kTones[static_cast<std::size_t>(expert) % std::size(kTones)];
 }
 

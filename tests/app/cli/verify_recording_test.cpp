@@ -120,7 +120,7 @@ TEST_CASE("what was changed in a recording is found and named", "[cli]") {
 }
 
 TEST_CASE("what is of the machine may differ", "[cli]") {
-  const json skewed = recorded("moe-routing", "skewed");
+  const json skewed = recorded("moe-routing", "capacity");
   CHECK(difference(skewed, [](json& run) {
           json& tiles = run["trace"]["tiles"];
           for (auto& [name, column] : tiles.items()) std::swap(column[0], column[1]);

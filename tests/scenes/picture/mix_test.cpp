@@ -108,7 +108,7 @@ std::pair<Placed, Placed> busy() {
   to.words = {numeral({"new"}, "7", kBelow, 0), numeral({"a", 0}, "3.0", kRight, 2)};
   from.strokes = {line({"curve"}, {{0, 0}, {10, 10}}), line({"old"}, {{0, 0}, {1, 1}})};
   to.strokes = {line({"curve"}, {{0, 0}, {10, 10}, {20, 5}}), line({"young"}, {{0, 0}, {1, 1}})};
-  from.rooms = {{{"box"}, {0, 0, 200, 200}, {4, 1}}};
+  from.rooms = {{{"box"}, {0, 0, 200, 200}, {4, 1}, {0, 0, 200, 200}}};
   to.rooms = from.rooms;
   to.flights = {{{"new"}, {.from = {"a", 0}, .copy = true}}};
   to.folded = {{"chart"}};
@@ -256,7 +256,7 @@ TEST_CASE("a thing that is nowhere before appears where it stands", "[picture]")
   to.flights = {{{"tile"}, {.from = {"b", 3}}}};
   CHECK(piece(mixed(from, to, 0.5f), {"tile"}).area == kBelow);
   CHECK(piece(mixed(from, to, 0.5f), {"tile"}).alpha == 0.5f);
-  from.rooms = {{{"b", 3}, kLeft, {}}};  // a box is a thing as well
+  from.rooms = {{{"b", 3}, kLeft, {}, kLeft}};  // a box is a thing as well
   CHECK(piece(mixed(from, to, 0.5f), {"tile"}).area == Area{0, 50, 15, 75});
 }
 

@@ -1,6 +1,7 @@
 #include "kernels/experts/moe_routing/lesson.hpp"
 
 #include <limits>
+#include <numeric>
 #include <random>
 #include <set>
 
@@ -101,19 +102,19 @@ Placement route(const RouteShape& shape, const std::vector<float>& logits,
 TEST_CASE("the default table and summary", "[moe_routing]") {
   const lab::Report report = run();
   const lab::Table& table = table_in(report, "experts");
-  CHECK(texts_of(table) == std::vector<std::vector<std::string>>{{"E0", "8", "1", "0", "0"},
-                                                                 {"E1", "8", "1", "0", "0"},
-                                                                 {"E2", "8", "1", "0", "0"},
-                                                                 {"E3", "8", "1", "0", "0"}});
-  for (const char* part : {"balanced", "top 1", "4 experts", "32 token-slots", "32 real", "100%",
-                           "All 4 experts have 8 tokens each."}) {
+  CHECK(texts_of(table) == std::vector<std::vector<std::string>>{{"E0", "25", "4", "7", "0"},
+                                                                 {"E1", "2", "1", "6", "0"},
+                                                                 {"E2", "3", "1", "5", "0"},
+                                                                 {"E3", "2", "1", "6", "0"}});
+  for (const char* part : {"skewed 2", "top 1", "4 experts", "56 token-slots", "32 real", "57.1%",
+                           "E0 is busiest, with 25 tokens."}) {
     CHECK(contains(report.summary, part));
   }
   // On a GPU the blocks do not begin at the same moment.
   if (device_at_hand().can_time()) {
     CHECK(report.measurement("busy_share")->value > 0);
   } else {
-    CHECK(report.measurement("busy_share")->value == Approx(100));
+    CHECK(report.measurement("busy_share")->value == Approx(87.5));
   }
   CHECK(failed_checks(report).empty());
 }
@@ -219,6 +220,41 @@ TEST_CASE("a capacity that is a whole number stays one, whatever binary makes of
   CHECK(capacity_of(params) == 12);
 }
 
+TEST_CASE("all schemes run the same tokens on as many multiprocessors", "[moe_routing]") {
+  const auto ends = [](const Trace& trace) {
+    std::vector<int> all;
+    for (const SchemeTrace& each : trace.schemes) {
+      int end = 0;
+      for (const QueuedTile& tile : queued(each)) end = std::max(end, tile.end);
+      all.push_back(end);
+    }
+    return all;
+  };
+  for (const Scheme scheme : all_of<Scheme>()) {
+    const Trace trace = run.trace({.scheme = scheme});
+    REQUIRE(trace.schemes.size() == kSchemes);
+    const auto tiles = [&](int s) { return trace.schemes[static_cast<std::size_t>(s)].tiles(); };
+    CHECK(std::vector{tiles(0), tiles(1), tiles(2)} == std::vector<std::size_t>{16, 7, 7});
+    CHECK(trace.schemes[1].blocks == 16);
+    CHECK(trace.schemes[2].blocks == kProcessors);
+    CHECK(ends(trace) == std::vector<int>{4, 2, 2});
+    for (const SchemeTrace& each : trace.schemes) {
+      CHECK(std::accumulate(each.kept.begin(), each.kept.end(), 0) == 32);
+    }
+    const SchemeTrace& own = trace.schemes[static_cast<std::size_t>(scheme)];
+    for (const TileTrace& tile : trace.tiles) {
+      const auto first = std::find(own.expert.begin(), own.expert.end(), tile.expert);
+      const auto i = static_cast<std::size_t>(first - own.expert.begin() + tile.number);
+      CHECK(own.kept[i] == tile.kept);
+      CHECK(own.block[i] == tile.block);
+    }
+  }
+  CHECK(ends(run.trace({.routing = Routing::balanced})) == std::vector<int>{1, 1, 1});
+  // A tile of 32 takes four instructions.
+  CHECK(ends(run.trace({.tile_choice = 2})) == std::vector<int>{4, 4, 4});
+  CHECK(run.trace({.tokens = 4096}).schemes.size() == 1);
+}
+
 TEST_CASE("custom routing moves tokens", "[moe_routing]") {
   const Trace trace = run.trace({.routing = Routing::custom, .custom = "0:3,5:3"});
   CHECK(trace.token[0].expert[0] == 3);
@@ -273,7 +309,7 @@ TEST_CASE("every check fails when what it guards is broken", "[moe_routing]") {
 }
 
 TEST_CASE("the numbers are of all tiles, the picture of the first", "[moe_routing]") {
-  const lab::Report report = run({.tokens = 20000});
+  const lab::Report report = run({.tokens = 20000, .routing = Routing::balanced});
   const Trace trace = trace_from_json(report.trace);
   CHECK(trace.tiles_run == 2500);
   CHECK(static_cast<int>(trace.tiles.size()) == kShownTiles);
@@ -326,7 +362,7 @@ TEST_CASE("who is busiest is said with all who tie", "[moe_routing]") {
   CHECK(said({7, 7, 7, 7, 0, 0}) == "4 of 6 experts are busiest, with 7 tokens each");
   CHECK(said({8, 8, 8, 8}) == "all 4 experts have 8 tokens each");
   CHECK(said({1, 1}) == "both experts have 1 token each");
-  const lab::Report tie = run({.tokens = 10});
+  const lab::Report tie = run({.tokens = 10, .routing = Routing::balanced});
   CHECK(contains(tie.summary, "E0 and E1 are busiest, with 3 tokens each."));
   CHECK(contains(tie.measurement("busiest_expert")->detail, "kept by E0 and E1 each"));
 }

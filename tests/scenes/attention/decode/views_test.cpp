@@ -57,21 +57,62 @@ lab::Report recorded(std::int64_t splits) {
 
 }  // namespace
 
-TEST_CASE("Decode: points on the roofline are the formula's", "[decode_scene]") {
+TEST_CASE("Decode: what a byte of cache is used for is the formula's, on one scale",
+          "[decode_scene]") {
   for (const char* scheme : {"gqa", "mla"}) {
     Shown shown(lab::Settings{{"scheme", std::string(scheme)}});
-    const decode::LayerShape layer = params_of(shown).layer();
+    const picture::Picture picture = picture_at(*shown, 0);
+    const auto& bars = mark_named<picture::Spans>(picture, {"scheme"});
+    REQUIRE(bars.items.count == 4);
+    for (int s = 0; s < 4; ++s) {
+      decode::Params other = params_of(shown);
+      other.scheme = static_cast<decode::Scheme>(s);
+      const auto at = static_cast<std::size_t>(s);
+      CHECK(bars.end[at] == Approx(decode::intensity(other.layer(), other.kv_dtype, other.scales)));
+      CHECK((bars.items.flags[at] == picture::kPicked) ==
+            (other.scheme == params_of(shown).scheme));
+    }
+    CHECK(mark_named<picture::Rule>(picture, {"ridge"}).at == decode::kRidge);
     for (const int rows : decode::kRows) {
-      const picture::Picture picture = picture_at(*shown, 0, rows);
-      const auto& point = mark_named<picture::Curve>(picture, {"rows_point", rows});
-      CHECK(point.x[0] == Approx(decode::attention_of(layer, rows, 8192).intensity()));
-      CHECK(point.y[0] ==
-            Approx(std::min(decode::kPeakFlops, point.x[0] * decode::kPeakBytes) / 1e12));
-      CHECK(point.flags == picture::kPicked);
-      CHECK(mark_named<picture::Bars>(picture, {"rows_taken"}).items.value[0] == Approx(rows));
-      CHECK(mark_named<picture::Bars>(picture, {"prefill"}).items.value[0] == 4096);
+      const picture::Picture many = picture_at(*shown, 0, rows);
+      CHECK(mark_named<picture::Bars>(many, {"rows_taken"}).items.value[0] == Approx(rows));
+      CHECK(mark_named<picture::Bars>(many, {"prefill"}).items.value[0] == 4096);
     }
   }
+}
+
+TEST_CASE("Decode: the strip is the followed request's cache, and is swept once",
+          "[decode_scene]") {
+  for (const std::int64_t splits : {1, 2, 0}) {
+    Shown shown({{"splits", splits}});
+    const auto& trace = shown.trace();
+    const int tiles = (trace.tokens[static_cast<std::size_t>(trace.request)] + 15) / 16;
+    int before = 0;
+    for (int step = 0; step <= trace.rounds(); ++step) {
+      const picture::Picture now = picture_at(*shown, step);
+      const picture::Items& strip = mark_named<picture::Cells>(now, {"swept"}).items;
+      CHECK(strip.count == tiles * trace.shape.cached_heads);
+      int read = 0;
+      for (int k = 0; k < strip.count; ++k) {
+        read += strip.state[static_cast<std::size_t>(k)] != picture::State::to_come ? 1 : 0;
+      }
+      CHECK(read >= before);
+      before = read;
+    }
+    CHECK(before == tiles * trace.shape.cached_heads);
+  }
+}
+
+TEST_CASE("Decode: weights of the merge are bars as long as they are", "[decode_scene]") {
+  Shown shown;
+  const auto& trace = shown.trace();
+  const picture::Picture picture = picture_at(*shown, trace.answered());
+  const auto& bars = mark_named<picture::Spans>(picture, {"weight"});
+  REQUIRE(bars.items.count == std::ssize(trace.parts));
+  for (std::size_t k = 0; k < trace.parts.size(); ++k) {
+    CHECK(bars.end[k] == Approx(static_cast<double>(trace.parts[k].weight)));
+  }
+  CHECK_FALSE(has_mark<picture::Spans>(picture_at(*shown, trace.answered() - 1), {"weight"}));
 }
 
 TEST_CASE("Decode: the chart's lines of weights and cache meet at the crossing", "[decode_scene]") {
@@ -124,7 +165,7 @@ TEST_CASE("Decode: blocks at work over a GPU's clock are the recorded items", "[
     REQUIRE(trace.clocked());
     const picture::Picture picture = picture_at(scene, trace.length());
     const auto& spans = mark_named<picture::Spans>(picture, {"worked"});
-    const auto& busy = mark_named<picture::Curve>(picture, {"busy"});
+    const picture::Items& chip = mark_named<picture::Cells>(picture, {"multiprocessor"}).items;
     double worked = 0, idle = 0;
     for (int i = 0; i < spans.items.count; ++i) {
       const auto at = static_cast<std::size_t>(i);
@@ -136,19 +177,16 @@ TEST_CASE("Decode: blocks at work over a GPU's clock are the recorded items", "[
       CHECK(spans.begin[at] == static_cast<double>(item.begin));
       CHECK(spans.end[at] == static_cast<double>(item.end));
     }
-    // The area below the curve is what the blocks worked, and it ends with the launch.
-    double area = 0;
-    for (std::size_t k = 1; k < busy.x.size(); ++k) {
-      area += (busy.x[k] - busy.x[k - 1]) * busy.y[k - 1];
-      CHECK(busy.y[k] <= trace.blocks);
+    CHECK(chip.count == 132);
+    int with = 0;
+    for (const ItemTrace& item : trace.items) {
+      const auto at = static_cast<std::size_t>(item.block);
+      if (item.block < 132) CHECK(chip.glyph[at] == picture::kSolid);
     }
-    CHECK(area == Approx(worked));
-    CHECK(busy.x.back() == trace.launch_end());
-    CHECK(busy.y.back() == 0);
+    for (std::size_t k = 0; k < 132; ++k) with += chip.glyph[k] == picture::kSolid ? 1 : 0;
+    CHECK(with == std::min(trace.blocks, 132));
     mean[splits] = trace.mean_at_work();
-    CHECK(mark_named<picture::Rule>(picture, {"mean_at_work"}).at ==
-          Approx(worked / trace.launch_end()));
-    CHECK(mark_named<picture::Rule>(picture, {"multiprocessors"}).at == 132);
+    CHECK(mean[splits] == Approx(worked / trace.launch_end()));
     CHECK(idle > 0);
     const auto axes = picture.axes;
     const auto time = std::find_if(axes.begin(), axes.end(),

@@ -81,6 +81,60 @@ TEST_CASE("FlashAttention: bytes run up to what was traced, and never back",
   }
 }
 
+TEST_CASE("FlashAttention: bytes of all kernels stand on one scale, and products are as many",
+          "[flash_attention_scene]") {
+  using flash_attention::Variant;
+  double naive[3] = {};
+  for (const Variant runs : all_of<Variant>()) {
+    Shown shown(with({{"variant", std::string(name_of(runs))}, {"mask", std::string("none")}}));
+    const picture::Picture picture = picture_at(*shown, end_of(*shown));
+    double formula[3] = {}, asked = 0, traced = 0, products[3] = {};
+    for (const picture::Mark* mark : picture::marks_of(picture)) {
+      const auto* spans = std::get_if<picture::Spans>(mark);
+      if (spans == nullptr) continue;
+      for (std::size_t k = 0; k < spans->begin.size(); ++k) {
+        const double long_by = spans->end[k] - spans->begin[k];
+        if (spans->items.name == picture::Name("formula_bytes")) formula[spans->lane[k]] += long_by;
+        if (spans->items.name == picture::Name("asked_bytes")) asked += long_by;
+        if (spans->items.name == picture::Name("product")) products[spans->lane[k]] += long_by;
+      }
+    }
+    for (const auto& row : shown.trace().ledger)
+      traced += static_cast<double>(row.loaded + row.stored);
+    const auto own = static_cast<std::size_t>(runs);
+    CHECK(asked == Approx(traced / 1e6));
+    CHECK(formula[own] == Approx(asked));
+    CHECK(formula[0] > 2 * formula[2]);
+    CHECK(products[0] > 0);
+    CHECK(products[1] == products[0]);
+    CHECK(products[2] == products[0]);
+    naive[own] = formula[0];
+    // Before the end nothing says how many products there are.
+    const auto before = picture_at(*shown, Cursor{1, 0});
+    CHECK(items_named(before, "product").count == 0);
+  }
+  CHECK(naive[1] == naive[0]);
+  CHECK(naive[2] == naive[0]);
+}
+
+TEST_CASE("FlashAttention: O is divided by ℓ and log-sum-exp made once, at the end",
+          "[flash_attention_scene]") {
+  Shown shown(variant("flash-2"));
+  const auto said = [&](Cursor cursor) {
+    std::string all;
+    const picture::Picture picture = picture_at(*shown, cursor);
+    for (const picture::Mark* mark : picture::marks_of(picture)) {
+      const auto* lines = std::get_if<picture::Lines>(mark);
+      if (lines == nullptr || lines->items.name != picture::Name("formula")) continue;
+      for (const picture::Text& row : lines->rows) all += picture::plain(row.full) + "\n";
+    }
+    return all;
+  };
+  CHECK(tests::contains(said(end_of(*shown)), "lse = "));
+  CHECK(tests::contains(said(end_of(*shown)), "O / ℓ = "));
+  CHECK_FALSE(tests::contains(said({1, 2}), "lse"));
+}
+
 TEST_CASE("FlashAttention: of scores that are not stored one tile a block exists",
           "[flash_attention_scene]") {
   Shown shown(with({}));

@@ -5,6 +5,8 @@
 #include <set>
 #include <variant>
 
+#include "kernels/base/lab/recording.hpp"
+#include "scenes/shared/rows.hpp"
 #include "tests/scenes/shown.hpp"
 
 using namespace tilestep;
@@ -47,6 +49,7 @@ TEST_CASE("FlashAttention-3: lanes end at the cursor, whose clock never goes bac
     double before = 0;
     int drawn = 0;
     for (const Cursor cursor : all_places(*shown)) {
+      if (cursor.tile == 0) continue;  // nothing of this run
       const double now = shown->clock_at(shown->moment(cursor));
       CHECK(now >= before);
       before = now;
@@ -62,6 +65,37 @@ TEST_CASE("FlashAttention-3: lanes end at the cursor, whose clock never goes bac
     }
     CHECK(drawn > 0);
     CHECK(before == clocks_of(shown.trace()) - 1);
+  }
+}
+
+TEST_CASE("FlashAttention-3: in step and in turn the tensor cores are busy as they were counted",
+          "[flash_attention_3_scene]") {
+  const lab::Recording* recording = lab::recording("flash-attention-3");
+  REQUIRE(recording != nullptr);
+  for (const char* head_dim : {"64", "128"}) {
+    Shown shown(with({{"head_dim", std::string(head_dim)}}));
+    const picture::Picture picture = shown->picture(shown->extent(), {Cursor{}});
+    for (const auto& [name, rung] : {std::pair{picture::Name("step"), "flash-3-tma"},
+                                     std::pair{picture::Name("turn"), "flash-3-ping-pong"}}) {
+      const picture::Spans* found = nullptr;
+      for (const picture::Mark* mark : picture::marks_of(picture)) {
+        const auto* spans = std::get_if<picture::Spans>(mark);
+        if (spans != nullptr && spans->items.name == name) found = spans;
+      }
+      REQUIRE(found != nullptr);
+      double busy = 0, end = 0, of_group[2] = {0, 0};
+      for (std::size_t k = 0; k < found->begin.size(); ++k) {
+        const double long_by = found->end[k] - found->begin[k];
+        end = std::max(end, found->end[k]);
+        if (found->lane[k] < 2) of_group[found->lane[k]] += long_by;
+        if (found->lane[k] == 2 && found->items.names[k] != "idle") busy += long_by;
+      }
+      const auto counted = scenes::number_with(
+          recording->bench, "pipes", {{"rung", rung}, {"head_dim", head_dim}}, "tensor_pipe");
+      CHECK(100 * busy / end == Approx(*counted));
+      CHECK(of_group[0] == Approx(end));
+      CHECK(of_group[1] == Approx(end));
+    }
   }
 }
 

@@ -65,6 +65,7 @@ TEST_CASE("Paged cache: the pool on show is the engine's, step by step", "[paged
     for (int step = 1; step <= static_cast<int>(shown.trace().serving.size()); ++step) {
       const Served& now = shown.trace().serving[static_cast<std::size_t>(step) - 1];
       const picture::Items pages = items_named(picture_at(*shown, step), "page");
+      const picture::Items filled = items_named(picture_at(*shown, step), "filled");
       REQUIRE(pages.count == shown.trace().pool);
       int free = 0;
       for (std::size_t page = 0; page < now.holders.size(); ++page) {
@@ -72,8 +73,8 @@ TEST_CASE("Paged cache: the pool on show is the engine's, step by step", "[paged
         std::string name = now.holders[page] > 1    ? "×" + std::to_string(now.holders[page])
                            : now.holders[page] == 1 ? "R" + std::to_string(now.owner[page])
                                                     : "";
-        if (now.holders[page] > 0 && now.filled[page] < 16)
-          name += "·" + std::to_string(now.filled[page]);
+        CHECK(filled.value[page] ==
+              (now.holders[page] > 0 ? static_cast<float>(now.filled[page]) : 0));
         CHECK(pages.names[page] == name);
       }
       CHECK(free == now.free_pages());

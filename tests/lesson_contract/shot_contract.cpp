@@ -1,0 +1,207 @@
+// What every stop's shot promises: the subject is the largest thing, and few boxes stand beside it.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "lesson_headers.hpp"
+#include "scenes/picture/shot.hpp"
+#include "scenes/shared/guide.hpp"
+#include "tests/lesson_contract/scaled.hpp"
+#include "tests/reports.hpp"
+#include "tests/scenes/scene_frame.hpp"
+
+using namespace tilestep;
+using picture::Area, picture::Box;
+
+namespace {
+
+constexpr float kSubject = 0.55f;  ///< of the picture
+constexpr int kMostBoxes = 3;
+
+/// Boxes that stand as one: rows that stand close together, strips on the axes of a matrix.
+struct Group {
+  Area area;
+  bool lit = false;
+  std::set<std::string> bands;
+};
+
+/// The picture's boxes in the shot, as a reader counts them.
+class Standing {
+ public:
+  Standing(const picture::Picture& picture, const picture::Placed& placed,
+           const std::vector<std::string>& light)
+      : picture_(picture), placed_(placed), light_(light.begin(), light.end()) {
+    for (const auto& piece : placed.pieces) look_at(piece.of);
+    for (const auto& stroke : placed.strokes) look_at(stroke.of);
+    for (const auto& words : placed.words) look_at(words.of);
+    visit(picture.root, false);
+    join();
+  }
+  int boxes() const { return static_cast<int>(groups_.size()); }
+  /// What is lit takes so much of the picture below its headline.
+  float subject() const {
+    float lit = 0;
+    Group all = groups_.empty() ? Group() : groups_.front();
+    for (const Group& group : groups_) {
+      if (group.lit) lit += group.area.width() * group.area.height();
+      add(all, group);
+    }
+    return lit / std::max(all.area.width() * all.area.height(), 1.0f);
+  }
+
+ private:
+  void look_at(const picture::Identity& of) {
+    if (light_.count(to_text(of.key)) > 0) lit_marks_.insert(of.mark);
+  }
+  void visit(const Box& box, bool lit) {
+    lit = lit || light_.count(to_text(box.key)) > 0;
+    Group own;
+    bool stands = false;
+    for (std::size_t k = 0; k < box.marks.size(); ++k, ++next_mark_) {
+      lit = lit || lit_marks_.count(next_mark_) > 0;
+    }
+    const auto room = std::find_if(placed_.rooms.begin(), placed_.rooms.end(),
+                                   [&](const auto& each) { return each.key == box.key; });
+    if (!box.marks.empty() && room != placed_.rooms.end()) {
+      own.area = room->whole;
+      own.lit = lit;
+      own.bands = bands_of(box);
+      stands = true;
+    }
+    const std::size_t first = groups_.size();
+    if (stands) groups_.push_back(own);
+    for (const Box& inner : box.boxes) visit(inner, lit);
+    if (box.close) merge_from(first);
+  }
+  std::set<std::string> bands_of(const Box& box) const {
+    std::set<std::string> used;
+    for (const picture::Axis& axis : picture_.axes) {
+      if (axis.kind != picture::Axis::band) continue;
+      for (const picture::Mark& mark : box.marks) {
+        std::visit(
+            [&](const auto& m) {
+              const auto note = [&](const auto& name) {
+                if constexpr (std::is_same_v<std::remove_cvref_t<decltype(name)>, picture::Name>) {
+                  if (name == axis.name) used.insert(std::string(axis.name.text()));
+                }
+              };
+              if constexpr (requires { m.x; }) note(m.x);
+              if constexpr (requires { m.y; }) note(m.y);
+              if constexpr (requires { m.lanes; }) note(m.lanes);
+            },
+            mark);
+      }
+    }
+    return used;
+  }
+  static void add(Group& to, const Group& other) {
+    to.area = {std::min(to.area.x0, other.area.x0), std::min(to.area.y0, other.area.y0),
+               std::max(to.area.x1, other.area.x1), std::max(to.area.y1, other.area.y1)};
+    to.lit = to.lit || other.lit;
+    to.bands.insert(other.bands.begin(), other.bands.end());
+  }
+  void merge_from(std::size_t first) {
+    while (groups_.size() > first + 1) {
+      add(groups_[first], groups_.back());
+      groups_.pop_back();
+    }
+  }
+  void join() {
+    for (bool more = true; more;) {
+      more = false;
+      for (std::size_t a = 0; a < groups_.size(); ++a) {
+        for (std::size_t b = a + 1; b < groups_.size(); ++b) {
+          const bool share = std::any_of(
+              groups_[a].bands.begin(), groups_[a].bands.end(),
+              [&](const std::string& band) { return groups_[b].bands.count(band) > 0; });
+          if (!share) continue;
+          add(groups_[a], groups_[b]);
+          groups_.erase(groups_.begin() + static_cast<std::ptrdiff_t>(b));
+          more = true;
+          --b;
+        }
+      }
+    }
+  }
+
+  const picture::Picture& picture_;
+  const picture::Placed& placed_;
+  const std::set<std::string> light_;
+  std::set<int> lit_marks_;
+  std::vector<Group> groups_;
+  int next_mark_ = 0;
+};
+
+/// Stops whose subject is smaller, or that show more, in one of the sizes: a list to be shortened.
+constexpr std::string_view kNotYet[] = {
+    "coalescing: One instruction, thirty-two addresses",
+    "coalescing: The good case",
+    "coalescing: Every second float",
+    "coalescing: Farther apart still",
+    "coalescing: Order within the warp does not matter",
+    "coalescing: All lanes, one address",
+    "coalescing: A stride in disguise",
+    "coalescing: The size of an element",
+    "coalescing: Stores ask in the same way",
+    "latency-hiding: Lanes that disagree",
+    "tiling: All wait for all",
+    "tiling: Eight reads for one load",
+    "tiling: What the tile saves",
+    "online-softmax: Exact after a quarter of the row",
+    "online-softmax: The tile joins the sums",
+    "online-softmax: One pass, the whole row",
+    "online-softmax: Without the rescale",
+    "online-softmax: A denominator that stops counting",
+    "accumulator-precision: Digits, not steps",
+    "accumulator-precision: Rounded to what exists",
+    "accumulator-precision: 18 and almost 1",
+    "hopper-gemm: What a missing wait does",
+    "attention-backward: dQ has no owner",
+    "attention-backward: \"Recomputing trades time for memory\"",
+    "attention-backward: One wrong number a query spoils three matrices"};
+
+void check_stops(const lab::Lesson& lesson) {
+  const std::string& id = lesson.info().id;
+  const scenes::Guide guide = scenes::parse_guide(scenes::lesson_text(id), lesson.knobs());
+  tests::SceneFrame frame;
+  for (const scenes::GuideStop& stop : guide.stops) {
+    // There the chart has the room.
+    if (stop.tab == "measured" || stop.light.empty()) continue;
+    const auto scene = tests::scene_of(id);
+    scene->load(tests::report_of(id, stop.settings));
+    const scenes::View view{cursor_at(stop, scene->steps())};
+    std::string faults;
+    frame.show({1200, 700}, [&] {
+      faults.clear();
+      const picture::Picture whole = scene->picture(scene->extent(), view);
+      for (const auto& [area, scale] : contract::kStages) {
+        const contract::Scaled metrics(scale);
+        std::vector<picture::Key> off;
+        for (const Box* box : picture::beside(whole, stop.subject(), area, metrics)) {
+          off.push_back(box->key);
+        }
+        const picture::Placed placed = picture::place(whole, area, metrics, off);
+        const Standing standing(whole, placed, stop.light);
+        if (standing.boxes() <= kMostBoxes && standing.subject() >= kSubject) continue;
+        faults += fmt::format("{}x{}: {} boxes, subject {:.0f} %\n", area.width(), area.height(),
+                              standing.boxes(), 100 * standing.subject());
+      }
+    });
+    const std::string name = fmt::format("{}: {}", id, stop.title);
+    if (std::find(std::begin(kNotYet), std::end(kNotYet), name) != std::end(kNotYet)) continue;
+    INFO(name);
+    CHECK(faults == "");
+  }
+}
+
+}  // namespace
+
+#define LESSON(chapter, id, title)                                                     \
+  TEST_CASE(title ": the subject of a stop is the largest thing", "[" #id "_scene]") { \
+    check_stops(id::lesson());                                                         \
+  }
+#include "kernels/lessons.def"
