@@ -30,12 +30,14 @@ inline constexpr bool kFewShapes = false;
 /// The emulation with the kernels of all lessons; with TILESTEP_TEST_BACKEND=cuda in the environment
 /// the first CUDA device.
 inline std::unique_ptr<simt::Device> test_device(
-    simt::ThreadOrder order = simt::ThreadOrder::ascending, std::uint64_t seed = 1) {
+    simt::ThreadOrder order = simt::ThreadOrder::ascending, std::uint64_t seed = 1,
+    simt::Completion completion = simt::Completion::latest) {
   const char* backend = std::getenv("TILESTEP_TEST_BACKEND");
   if (backend != nullptr && std::string_view(backend) == "cuda") return simt::make_cuda_device();
   simt::EmulationOptions options;
   options.order = order;
   options.seed = seed;
+  options.completion = completion;
   return simt::make_emulated_device(emulated_kernels(), options);
 }
 
@@ -73,14 +75,23 @@ template <class Params, class Trace>
 class Runs {
  public:
   using Read = Trace (*)(const nlohmann::json& json);
-  Runs(const lab::Lesson& lesson, const lab::KnobTable<Params>& knobs, Read read)
-      : lesson_(lesson), knobs_(knobs), read_(read) {}
+  Runs(const lab::Lesson& lesson, const lab::KnobTable<Params>& knobs, Read reader)
+      : lesson_(lesson), knobs_(knobs), read_(reader) {}
 
   lab::Report operator()(const Params& params = {}, simt::Device& device = device_at_hand()) const {
     return run_on(device, lesson_, knobs_.settings(params));
   }
   Trace trace(const Params& params = {}, simt::Device& device = device_at_hand()) const {
     return read_((*this)(params, device).trace);
+  }
+  Trace read(const nlohmann::json& json) const { return read_(json); }
+  /// "seq=100 heads=2 …"
+  std::string words(const Params& params) const {
+    std::string text;
+    for (const auto& [id, value] : knobs_.settings(params)) {
+      text += id + "=" + lab::to_text(value) + " ";
+    }
+    return text;
   }
 
  private:

@@ -24,6 +24,25 @@ inline void check_lines(std::string_view path, std::span<const int> lines,
   }
 }
 
+/// A run of the lesson, held to its own checks, and its trace to what comes back from JSON.
+template <class Params, class Trace>
+lab::Report held_run(const Runs<Params, Trace>& runs, const Params& params,
+                     simt::Device& device = device_at_hand()) {
+  CAPTURE(runs.words(params));
+  lab::Report report = runs(params, device);
+  CHECK(failed_checks(report) == "");
+  CHECK((to_json(runs.read(report.trace)) == report.trace));
+  return report;
+}
+/// The row of a tensor in a trace's ledger; all 0: it has none.
+template <class Trace, class Tensor>
+auto ledger_row(const Trace& trace, Tensor tensor) {
+  for (const auto& row : trace.ledger) {
+    if (row.tensor == tensor) return row;
+  }
+  return typename decltype(trace.ledger)::value_type{};
+}
+
 /// Damage to a trace's JSON and what must be in the sentence that refuses it.
 struct Damage {
   std::string at;        ///< JSON pointer: "/steps/l/0"

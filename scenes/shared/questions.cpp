@@ -175,6 +175,15 @@ bool holds(const picture::Box& box, const picture::Key& key) {
 
 }  // namespace
 
+std::vector<Question> asked_of(const lab::Report& bench,
+                               const std::vector<std::optional<Question>>& questions) {
+  std::vector<Question> all;
+  for (const auto& each : questions) {
+    if (each) all.push_back(shuffled(*each, bench));
+  }
+  return all;
+}
+
 Question about(picture::Key where, Question question) {
   question.where = {where};
   return question;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,10 @@ Question about_view(const char* view, const char* kind, Question question);
 /// The same question with its choices in the order that this run gives them, so that over many runs
 /// the answer is at every place equally often.
 Question shuffled(Question question, const lab::Report& run);
+
+/// The questions that a bench can answer, shuffled by it: one that it cannot is nothing.
+std::vector<Question> asked_of(const lab::Report& bench,
+                               const std::vector<std::optional<Question>>& questions);
 
 /// The same question, about a thing of the picture or a box.
 Question about(picture::Key where, Question question);

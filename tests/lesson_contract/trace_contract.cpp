@@ -8,6 +8,7 @@
 #include "kernels/lessons.hpp"
 #include "tests/catch.hpp"
 #include "tests/lesson_contract/damage.hpp"
+#include "tests/part.hpp"
 #include "tests/reports.hpp"
 
 namespace tilestep {
@@ -63,6 +64,19 @@ void check_damage(const json& trace, json (*again)(const json&)) {
   CHECK(found.refused > found.tried / 2);
 }
 
+/// Traces with what the defaults have not: those of the trial settings, which run every source.
+void check_trials(const lab::Lesson& lesson, json (*again)(const json&)) {
+  tests::Part part("damage to traces of " + lesson.info().id, 3);
+  for (const lab::Settings& settings : lesson.trials()) {
+    if (part.skips()) continue;
+    INFO(lab::to_json(settings).dump());
+    const lab::Report report = tests::run_on(tests::device_at_hand(), lesson, settings);
+    CHECK(tests::failed_checks(report) == "");
+    CHECK((again(report.trace) == report.trace));
+    check_damage(report.trace, again);
+  }
+}
+
 }  // namespace
 }  // namespace tilestep
 
@@ -74,5 +88,8 @@ void check_damage(const json& trace, json (*again)(const json&)) {
   TEST_CASE("no damage to a trace goes unnoticed: " title, "[contract][" #id "]") {                \
     tilestep::check_damage(tilestep::trace_of(tilestep::id::kLessonId),                            \
                            tilestep::id::trace_again);                                             \
+  }                                                                                                \
+  TEST_CASE("no damage to a trial's trace goes unnoticed: " title, "[contract][" #id "]") {        \
+    tilestep::check_trials(tilestep::id::lesson(), tilestep::id::trace_again);                     \
   }
 #include "kernels/lessons.def"

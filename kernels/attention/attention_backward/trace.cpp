@@ -6,18 +6,6 @@
 namespace tilestep::attention_backward {
 namespace {
 
-/// Which tile comes when follows from the mask, and is known from the start.
-lab::Fields<Step> step_fields(const Trace& trace) {
-  return lab::Fields<Step>()
-      .whole("k_tile", &Step::k_tile, 0, trace.plan.k_tiles - 1)
-      .from(lab::kAhead)
-      .whole("order", &Step::order, 0, lab::kMostCount)
-      .from(lab::kAhead)
-      .name("kind", &Step::kind)
-      .from(lab::kAhead)
-      .real("dq", &Step::dq);
-}
-
 /// From when on a key of the chosen query is known: its weight when its tile is visited, what comes of it a phase later.
 std::vector<lab::When> keys_known(const Trace& trace, bool weights) {
   std::vector<lab::When> known(static_cast<std::size_t>(trace.shape.length));
@@ -70,7 +58,10 @@ lab::Fields<BackwardRow> row_fields(const Trace& trace) {
 lab::Fields<Trace> trace_fields() {
   const auto tiles = [](const Trace& t) { return t.plan.k_tiles; };
   lab::Fields<Trace> fields = matrix_fields<Trace>();
-  fields.columns("steps", &Trace::steps, step_fields, lab::kAnyCount)
+  fields
+      .columns(
+          "steps", &Trace::steps,
+          [](const Trace& t) { return tile_fields<Step>(t).real("dq", &Step::dq); }, lab::kAnyCount)
       .known_each(lab::kOneAStep)
       .object("row", &Trace::row, row_fields)
       .wholes("wrong_dk", &Trace::wrong_dk, tiles, 0, lab::kMostCount)

@@ -123,14 +123,6 @@ struct Trace {
   bool operator==(const Trace&) const = default;
 };
 
-// ---- tables, by id -----------------------------------------------------------------------------------
-//
-//   steps      a row a step of the picture
-//   items      what the blocks worked on
-//   chosen     what each tile did to the chosen row
-//   parts      the splits of the chosen row, and the weights of their merge
-// and, which are no trace: format_errors, models
-
 /// The tables that say what a trace says.
 std::vector<lab::Table> tables_of(const Trace& trace);
 

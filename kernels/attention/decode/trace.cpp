@@ -19,10 +19,8 @@ lab::Fields<Shape> shape_fields() {
       .name("scheme", &Shape::scheme)
       .whole("heads", &Shape::heads, 1, kMostHeads)
       .whole("cached_heads", &Shape::cached_heads, 1, &Shape::heads)
-      .whole("key", &Shape::key, 1, kMostColumns)
-      .whole("value", &Shape::value, 1, kMostColumns)
-      .name("kv_dtype", &Shape::kv_dtype)
-      .name("scales", &Shape::scales)
+      .whole(TILESTEP_MEMBERS(Shape, key, value), 1, kMostColumns)
+      .name(TILESTEP_MEMBERS(Shape, kv_dtype, scales))
       .whole("tile", &Shape::tile, 1, 256)
       .text("cut", &Shape::cut)
       .check([](const Shape& shape) -> std::string {
@@ -56,8 +54,7 @@ lab::Fields<ItemTrace> item_fields(const Trace& trace) {
       .from(lab::kAhead)
       .whole("first_round", &ItemTrace::first_round, 0, kMostTokens)
       .from(lab::kAhead)
-      .whole("begin", &ItemTrace::begin, 0, kMostClock)
-      .whole("end", &ItemTrace::end, 0, kMostClock);
+      .whole(TILESTEP_MEMBERS(ItemTrace, begin, end), 0, kMostClock);
 }
 
 lab::Fields<StepTrace> step_fields(const Trace& trace) {
@@ -68,22 +65,14 @@ lab::Fields<StepTrace> step_fields(const Trace& trace) {
       .from(lab::kAhead)
       .whole("tokens", &StepTrace::tokens, 0, trace.shape.tile)
       .from(lab::kAhead)
-      .real("tile_max", &StepTrace::tile_max)
-      .real("m_before", &StepTrace::m_before)
-      .real("m_after", &StepTrace::m_after)
-      .real("rescale", &StepTrace::rescale)
-      .real("tile_sum", &StepTrace::tile_sum)
-      .real("l", &StepTrace::l)
-      .real("o", &StepTrace::o);
+      .real(TILESTEP_MEMBERS(StepTrace, tile_max, m_before, m_after, rescale, tile_sum, l, o));
 }
 
 lab::Fields<PartTrace> part_fields(const Trace& trace) {
   return lab::Fields<PartTrace>()
       .whole("item", &PartTrace::item, 0, static_cast<std::int64_t>(trace.items.size()) - 1)
       .from(lab::kAhead)
-      .real("m", &PartTrace::m)
-      .real("l", &PartTrace::l)
-      .real("o", &PartTrace::o)
+      .real(TILESTEP_MEMBERS(PartTrace, m, l, o))
       .real("weight", &PartTrace::weight)
       .from({trace.answered(), 0});
 }
@@ -92,16 +81,13 @@ lab::Fields<LedgerRow> ledger_fields() {
   return lab::Fields<LedgerRow>()
       .text("tensor", &LedgerRow::tensor)
       .from(lab::kAhead)
-      .whole("loaded", &LedgerRow::loaded, 0)
-      .whole("stored", &LedgerRow::stored, 0)
-      .whole("formula", &LedgerRow::formula, 0);
+      .whole(TILESTEP_MEMBERS(LedgerRow, loaded, stored, formula), 0);
 }
 
 lab::Fields<BrokenResult> result_fields() {
   return lab::Fields<BrokenResult>()
       .text("outcome", &BrokenResult::outcome)
-      .whole("wrong", &BrokenResult::wrong, 0, lab::kMostCount)
-      .whole("elements", &BrokenResult::elements, 0, lab::kMostCount)
+      .whole(TILESTEP_MEMBERS(BrokenResult, wrong, elements), 0, lab::kMostCount)
       .whole("more_bytes", &BrokenResult::more_bytes);
 }
 

@@ -18,36 +18,18 @@ namespace tilestep::flash_attention {
 
 // ---- the chosen query ---------------------------------------------------------------------------------
 
-/// What one tile of keys did to the chosen query, in the order of the visits: the steps of the picture. Scores as they
-/// enter exp: with scale, modifier and mask, in natural units.
-///
 /// Naive takes the maximum and the sum of the whole row at once: its steps are the tiles of scores from left to right,
 /// and of the numbers only `tile_max` is there (from the scores that it stored); the rest is 0.
-struct Step {
-  int k_tile = 0;
-  int order = 0;  ///< of the visit among those of its block
-  TileKind kind = TileKind::full;
-  float tile_max = 0;  ///< −∞: the query sees no key of the tile
-  /// The maximum of all scores so far; −∞: of none.
-  float m_before = 0, m_after = 0;
-  float rescale = 0;  ///< exp(m_before − m_after): what O and ℓ so far are multiplied by; broken: 1
-  float tile_sum =
-      0;        ///< of the tile's weights exp(s − m_after); of flash-3 from ℓ before and after
-  float l = 0;  ///< sum of all weights so far
+struct Step : attention::SoftmaxStep {
   /// The chosen component of O so far: not yet divided by ℓ; flash-1 divides at every visit. 0 unless
   /// `Trace::o_recorded`.
   float o = 0;
   bool operator==(const Step&) const = default;
 };
 
-/// The answer of the chosen query.
-struct Answer {
-  std::vector<float> o;       ///< [head_dim], in BF16 (flash-3's explained kernel: FP32)
-  std::vector<double> exact;  ///< [head_dim], in double on the same rounded inputs
-  float lse = 0;              ///< log-sum-exp
-  double exact_lse = 0;
-  std::vector<double>
-      o_after;  ///< [steps] the chosen component of softmax over the keys seen so far, in double
+struct Answer : attention::Answer {
+  /// [steps] the chosen component of softmax over the keys seen so far, in double.
+  std::vector<double> o_after;
   bool operator==(const Answer&) const = default;
 };
 

@@ -6,40 +6,6 @@
 namespace tilestep::flash_attention {
 namespace {
 
-/// Which tile comes when follows from the mask, and is known from the start.
-lab::Fields<Step> step_fields(const Trace& trace) {
-  return lab::Fields<Step>()
-      .whole("k_tile", &Step::k_tile, 0, trace.plan.k_tiles - 1)
-      .from(lab::kAhead)
-      .whole("order", &Step::order, 0, lab::kMostCount)
-      .from(lab::kAhead)
-      .name("kind", &Step::kind)
-      .from(lab::kAhead)
-      .real("tile_max", &Step::tile_max)
-      .real("m_before", &Step::m_before)
-      .real("m_after", &Step::m_after)
-      .real("rescale", &Step::rescale)
-      .real("tile_sum", &Step::tile_sum)
-      .real("l", &Step::l)
-      .real("o", &Step::o);
-}
-
-lab::Fields<Answer> answer_fields(const Trace& trace) {
-  const lab::When end = at_end(trace);
-  const auto at_the_end = [end](const Answer&) { return end; };
-  return lab::Fields<Answer>()
-      .reals("o", &Answer::o, trace.shape.head_dim)
-      .known(at_the_end)
-      .reals("exact", &Answer::exact, trace.shape.head_dim)
-      .known(at_the_end)
-      .real("lse", &Answer::lse)
-      .known(at_the_end)
-      .real("exact_lse", &Answer::exact_lse)
-      .known(at_the_end)
-      .reals("o_after", &Answer::o_after, trace.steps.size())
-      .known_each(lab::kOneAStep);
-}
-
 lab::Fields<QuantizedRow> quantized_fields(const Trace& trace) {
   const lab::When end = at_end(trace);
   const auto at_the_end = [end](const QuantizedRow&) { return end; };
@@ -63,14 +29,15 @@ bool has_scores(const Trace& trace) {
 
 lab::Fields<Trace> trace_fields() {
   lab::Fields<Trace> fields = matrix_fields<Trace>();
-  fields.name("asked", &Trace::asked)
-      .name("runs", &Trace::runs)
+  fields.name(TILESTEP_MEMBERS(Trace, asked, runs))
       .text("instead", &Trace::instead)
       .name("dtype", &Trace::dtype)
       .flag("smooth_k", &Trace::smooth_k)
-      .name("data", &Trace::data)
-      .name("score_mod", &Trace::score_mod)
-      .columns("steps", &Trace::steps, step_fields, lab::kAnyCount)
+      .name(TILESTEP_MEMBERS(Trace, data, score_mod))
+      .columns(
+          "steps", &Trace::steps,
+          [](const Trace& t) { return softmax_fields<Step>(t).real("o", &Step::o); },
+          lab::kAnyCount)
       .known_each(lab::kOneAStep)
       .flag("o_recorded", &Trace::o_recorded)
       .reals("scores", &Trace::scores,
@@ -79,7 +46,12 @@ lab::Fields<Trace> trace_fields() {
              [](const Trace& t) {
                return length_or_none(t, has_scores(t) && t.runs == Variant::naive);
              })
-      .object("answer", &Trace::answer, answer_fields)
+      .object("answer", &Trace::answer,
+              [](const Trace& t) {
+                return attention::answer_fields<Answer>(t, at_end(t))
+                    .reals("o_after", &Answer::o_after, t.steps.size())
+                    .known_each(lab::kOneAStep);
+              })
       .list("quantized", &Trace::quantized, quantized_fields)
       .check([](const Trace& t) -> std::string {
         const std::size_t due = is_quantized(t.dtype) ? kQuantizedRows : 0;

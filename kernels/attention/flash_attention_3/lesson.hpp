@@ -14,29 +14,7 @@
 
 namespace tilestep::flash_attention_3 {
 
-/// What one tile of keys did to the chosen query, in the order of the visits: the steps of the picture. Scores as they
-/// enter exp, in natural units.
-struct Step {
-  int k_tile = 0;
-  int order = 0;  ///< of the visit among those of its block
-  TileKind kind = TileKind::full;
-  float tile_max = 0;  ///< −∞: the query sees no key of the tile
-  /// The maximum of all scores so far; −∞: of none.
-  float m_before = 0, m_after = 0;
-  float rescale = 0;  ///< exp(m_before − m_after): what O and ℓ so far are multiplied by; broken: 1
-  float tile_sum = 0;  ///< of the tile's weights exp(s − m_after), from ℓ before and after
-  float l = 0;         ///< sum of all weights so far
-  bool operator==(const Step&) const = default;
-};
-
-/// The answer of the chosen query.
-struct Answer {
-  std::vector<float> o;       ///< [head_dim], in FP32
-  std::vector<double> exact;  ///< [head_dim], in double on the same rounded inputs
-  float lse = 0;              ///< log-sum-exp
-  double exact_lse = 0;
-  bool operator==(const Answer&) const = default;
-};
+using Step = attention::SoftmaxStep;
 
 // ---- lanes -----------------------------------------------------------------------------------------------
 

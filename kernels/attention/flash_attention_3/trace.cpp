@@ -10,37 +10,6 @@
 namespace tilestep::flash_attention_3 {
 namespace {
 
-/// Which tile comes when follows from the mask, and is known from the start.
-lab::Fields<Step> step_fields(const Trace& trace) {
-  return lab::Fields<Step>()
-      .whole("k_tile", &Step::k_tile, 0, trace.plan.k_tiles - 1)
-      .from(lab::kAhead)
-      .whole("order", &Step::order, 0, lab::kMostCount)
-      .from(lab::kAhead)
-      .name("kind", &Step::kind)
-      .from(lab::kAhead)
-      .real("tile_max", &Step::tile_max)
-      .real("m_before", &Step::m_before)
-      .real("m_after", &Step::m_after)
-      .real("rescale", &Step::rescale)
-      .real("tile_sum", &Step::tile_sum)
-      .real("l", &Step::l);
-}
-
-lab::Fields<Answer> answer_fields(const Trace& trace) {
-  const lab::When end = at_end(trace);
-  const auto at_the_end = [end](const Answer&) { return end; };
-  return lab::Fields<Answer>()
-      .reals("o", &Answer::o, trace.shape.head_dim)
-      .known(at_the_end)
-      .reals("exact", &Answer::exact, trace.shape.head_dim)
-      .known(at_the_end)
-      .real("lse", &Answer::lse)
-      .known(at_the_end)
-      .real("exact_lse", &Answer::exact_lse)
-      .known(at_the_end);
-}
-
 lab::Fields<Event> event_fields(const Trace& trace) {
   return lab::Fields<Event>()
       .name("what", &Event::what)
@@ -55,9 +24,10 @@ lab::Fields<Event> event_fields(const Trace& trace) {
 lab::Fields<Trace> trace_fields() {
   lab::Fields<Trace> fields = matrix_fields<Trace>();
   fields.name("runs", &Trace::runs)
-      .columns("steps", &Trace::steps, step_fields, lab::kAnyCount)
+      .columns("steps", &Trace::steps, softmax_fields<Step>, lab::kAnyCount)
       .known_each(lab::kOneAStep)
-      .object("answer", &Trace::answer, answer_fields)
+      .object("answer", &Trace::answer,
+              [](const Trace& t) { return answer_fields<Answer>(t, at_end(t)); })
       .columns("events", &Trace::events, event_fields, lab::kAnyCount)
       .lines("lines", &Trace::lines, [](const Trace&) { return mark_lines(); });
   return std::move(with_visits(fields));

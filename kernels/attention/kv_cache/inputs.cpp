@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <numeric>
 #include <random>
 
@@ -13,18 +12,6 @@ namespace tilestep::kv_cache {
 namespace {
 
 constexpr int kChannelsPerOutlier = 16;
-
-/// Box and Muller, "A note on the generation of random normal deviates", 1958.
-std::vector<float> normal_floats(std::mt19937& generator, std::size_t count) {
-  std::vector<float> values(count);
-  for (std::size_t i = 0; i < count; i += 2) {
-    const double radius = std::sqrt(-2 * std::log(lab::uniform(generator)));
-    const double angle = 2 * std::numbers::pi * lab::uniform(generator);
-    values[i] = static_cast<float>(radius * std::cos(angle));
-    if (i + 1 < count) values[i + 1] = static_cast<float>(radius * std::sin(angle));
-  }
-  return values;
-}
 
 /// Moves some channels of each head by an amount that all its tokens share.
 void move_channels(Inputs& inputs, std::mt19937& generator) {
@@ -87,12 +74,12 @@ Inputs make_inputs(const Case& of, int pages, std::vector<int> contexts,
   std::mt19937 generator = lab::generator_of(of.seed);
   const auto slots = static_cast<std::size_t>(pages) * static_cast<std::size_t>(inputs.page_size) *
                      static_cast<std::size_t>(inputs.layer.cached_heads);
-  inputs.q = normal_floats(generator, inputs.contexts.size() *
-                                          static_cast<std::size_t>(inputs.layer.heads) *
-                                          static_cast<std::size_t>(row.key));
-  inputs.k = normal_floats(generator, slots * static_cast<std::size_t>(row.key));
+  inputs.q = lab::normal_floats(generator, inputs.contexts.size() *
+                                               static_cast<std::size_t>(inputs.layer.heads) *
+                                               static_cast<std::size_t>(row.key));
+  inputs.k = lab::normal_floats(generator, slots * static_cast<std::size_t>(row.key));
   if (row.latent == 0) {
-    inputs.v = normal_floats(generator, slots * static_cast<std::size_t>(row.value));
+    inputs.v = lab::normal_floats(generator, slots * static_cast<std::size_t>(row.value));
     move_channels(inputs, generator);
   }
   for (auto* tensor : {&inputs.q, &inputs.k, &inputs.v}) {

@@ -84,17 +84,14 @@ class Bench : public lab::Bench {
       if (!sizes_.quick) check(rung);
     }
     lab::Climb all;
-    for (std::size_t i = 0; i < sizes_.columns.size(); ++i) {
-      const double share = 0.7 / static_cast<double>(sizes_.columns.size());
-      const double from = 0.1 + share * static_cast<double>(i);
-      all.add(climb(plan(sizes_.columns[i], false), from, from + share));
-    }
+    done = 0.1;
+    const double share = 0.7 / static_cast<double>(sizes_.columns.size());
+    for (const int columns : sizes_.columns) all.add(climb(plan(columns, false), share));
     add_tables(all);
     if (!sizes_.quick) {
       add_uncached(climb(plan(sizes_.wide_columns, true), 0.8, 0.9));
       time_attention();
     }
-    lab::append(report.checks, ladder.checks());
     report.summary = fmt::format(
         "Softmax with one read reaches {} on {}, a plain copy {}; with three reads it is {}.",
         headline("softmax_bandwidth", name_of(Rung::online_one_read), 0), device.info().name,
@@ -267,10 +264,7 @@ lab::Table ladder_table() {
 
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes) {
   progress.report(0, "making random numbers");
-  const BenchSizes asked = lab::sizes_asked(sizes);
-  Bench bench({device, progress}, asked);
-  bench.run();
-  return bench.report;
+  return lab::run_bench<Bench>(device, progress, sizes);
 }
 
 }  // namespace tilestep::online_softmax

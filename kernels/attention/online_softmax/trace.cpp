@@ -27,16 +27,13 @@ std::int64_t tiles_of(const Trace& trace) {
 /// What a tile starts from is not among them (the lesson checks it when it records).
 lab::Fields<TraceStep> step_fields() {
   return lab::Fields<TraceStep>()
-      .real("tile_max", &TraceStep::tile_max)
-      .real("m", &TraceStep::m)
+      .real(TILESTEP_MEMBERS(TraceStep, tile_max, m))
       .from_here({0, 1})
       .real("rescale", &TraceStep::rescale)
       .from_here({0, 2})
       .real("tile_sum", &TraceStep::tile_sum)
       .from_here({0, 3})
-      .real("l", &TraceStep::l)
-      .real("o", &TraceStep::o)
-      .real("output", &TraceStep::output);
+      .real(TILESTEP_MEMBERS(TraceStep, l, o, output));
 }
 
 lab::When at_end(const Trace& trace) {
@@ -51,15 +48,12 @@ nlohmann::json other_wrong_tile(const Trace& trace, const lab::Change& by) {
 
 lab::Fields<Trace> trace_fields() {
   return lab::Fields<Trace>()
-      .whole("keys", &Trace::keys, 1, lab::kMostCount)
-      .whole("tile_width", &Trace::tile_width, 1, lab::kMostCount)
-      .whole("query", &Trace::query, 0, lab::kMostCount)
-      .whole("component", &Trace::component, 0, lab::kMostCount)
+      .whole(TILESTEP_MEMBERS(Trace, keys, tile_width), 1, lab::kMostCount)
+      .whole(TILESTEP_MEMBERS(Trace, query, component), 0, lab::kMostCount)
       .flag("skip_rescale", &Trace::skip_rescale)
       .constant("source", kSourcePath)
       .lines("lines", &Trace::lines, [](const Trace&) { return phase_lines(); })
-      .reals("scores", &Trace::scores, &Trace::keys)
-      .reals("values", &Trace::values, &Trace::keys)
+      .reals(TILESTEP_MEMBERS(Trace, scores, values), &Trace::keys)
       .reals("weights", &Trace::weights, &Trace::keys)
       .known_each([](const Trace& trace, std::size_t key) -> lab::When {
         return {static_cast<int>(key) / trace.tile_width + 1, 2};

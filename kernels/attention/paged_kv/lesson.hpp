@@ -94,13 +94,6 @@ struct Trace {
   bool operator==(const Trace&) const = default;
 };
 
-// ---- tables, by id -----------------------------------------------------------------------------------
-//
-//   steps      a row a step of the picture
-//   requests   those that the kernel attends for, with their block tables
-//   gathers    where the traced item found its keys
-// and, which is no trace: page_sizes
-
 /// The tables that say what a trace says.
 std::vector<lab::Table> tables_of(const Trace& trace);
 

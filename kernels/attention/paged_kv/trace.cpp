@@ -13,8 +13,7 @@ constexpr int kMostTokens = 1 << 20;
 
 lab::Fields<Shape> shape_fields() {
   return lab::Fields<Shape>()
-      .whole("cached_heads", &Shape::cached_heads, 1, 1024)
-      .whole("key", &Shape::key, 1, 1024)
+      .whole(TILESTEP_MEMBERS(Shape, cached_heads, key), 1, 1024)
       .whole("page_size", &Shape::page_size, 1, 256)
       .name("kv_dtype", &Shape::kv_dtype)
       .whole("prefix", &Shape::prefix, 0, kMostContext)
@@ -42,8 +41,7 @@ lab::Fields<Served> moment_fields(const Trace& trace) {
       .wholes("owner", &Served::owner, trace.pool, -1, kMostRequests)
       .wholes("holders", &Served::holders, trace.pool, 0, kMostBatch)
       .wholes("filled", &Served::filled, trace.pool, 0, trace.shape.page_size)
-      .whole("waiting", &Served::waiting, 0, kMostRequests)
-      .whole("finished", &Served::finished, 0, kMostRequests);
+      .whole(TILESTEP_MEMBERS(Served, waiting, finished), 0, kMostRequests);
 }
 
 lab::Fields<RequestTrace> request_fields(const Trace& trace) {
@@ -72,16 +70,14 @@ lab::Fields<GatherTrace> gather_fields(const Trace& trace) {
   return lab::Fields<GatherTrace>()
       .whole("page", &GatherTrace::page, 0, trace.pool - 1)
       .whole("tokens", &GatherTrace::tokens, 0, kMostTokens)
-      .whole("bytes", &GatherTrace::bytes, 0, lab::kMostCount)
-      .whole("sectors", &GatherTrace::sectors, 0, lab::kMostCount)
+      .whole(TILESTEP_MEMBERS(GatherTrace, bytes, sectors), 0, lab::kMostCount)
       .flag("owned", &GatherTrace::owned);
 }
 
 lab::Fields<BrokenResult> result_fields() {
   return lab::Fields<BrokenResult>()
       .text("outcome", &BrokenResult::outcome)
-      .whole("wrong", &BrokenResult::wrong, 0, lab::kMostCount)
-      .whole("elements", &BrokenResult::elements, 0, lab::kMostCount)
+      .whole(TILESTEP_MEMBERS(BrokenResult, wrong, elements), 0, lab::kMostCount)
       .whole("stale_request", &BrokenResult::stale_request, -1, kMostBatch)
       .whole("stale_page", &BrokenResult::stale_page, -1, kMostPool);
 }
@@ -96,8 +92,7 @@ lab::Fields<Trace> trace_fields() {
       .object("shape", &Trace::shape, shape_fields())
       .name("broken", &Trace::broken)
       .whole("pool", &Trace::pool, 1, kMostPool)
-      .whole("limit", &Trace::limit, 1, kMostTokens)
-      .whole("stride", &Trace::stride, 1, kMostTokens)
+      .whole(TILESTEP_MEMBERS(Trace, limit, stride), 1, kMostTokens)
       .whole("coming", &Trace::coming, 1, kMostRequests)
       .whole("most_running", &Trace::most_running, 1, kMostBatch)
       .list("serving", &Trace::serving, moment_fields)

@@ -6,8 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "kernels/attention/shared/matrix.hpp"
 #include "kernels/attention/shared/problem.hpp"
+#include "kernels/attention/shared/reference.hpp"
 #include "kernels/base/lab/plural.hpp"
+#include "kernels/base/numeric/index.hpp"
 
 namespace tilestep::attention {
 
@@ -45,6 +48,46 @@ ExcerptOf<Params> excerpt_where(const Params& params, Fits fits) {
   }
   if (!what.empty()) excerpt.cut = "one run explains a part: " + what;
   return excerpt;
+}
+
+/// What its kernels get.
+template <class Params>
+Inputs inputs_of(const ExcerptOf<Params>& excerpt) {
+  Data data = Data::random;
+  if constexpr (requires { excerpt.params.data; }) data = excerpt.params.data;
+  Inputs inputs = make_inputs(task_of(excerpt.params), data, excerpt.params.seed);
+  inputs.begins = excerpt.begins;
+  return inputs;
+}
+
+/// What a trace says of the problem and the launch; `plan` is the dispatcher's, of `blocks`.
+template <class Params>
+void describe(Matrix& trace, const Params& asked, const ExcerptOf<Params>& excerpt,
+              const TilePlan& plan, int blocks) {
+  const Params& part = excerpt.params;
+  trace.plan = {plan.filled,  plan.resized, excerpt.cut,
+                plan.block_q, plan.block_k, plan.q_tiles,
+                plan.k_tiles, plan.threads, static_cast<int>(plan.shared_bytes),
+                blocks};
+  trace.shape = {part.seq,    part.heads,     part.kv_heads, asked.seq,
+                 asked.heads, asked.kv_heads, plan.head_dim, plan.columns};
+  trace.mask = plan.rule.mask;
+  trace.window = asked.rule().window;
+  trace.sinks = asked.rule().sinks;
+  if (trace.mask == Mask::document) trace.documents = document_lengths(asked.seq, asked.seed);
+}
+
+/// The chosen query's, of O and log-sum-exps of all rows.
+template <class Answer>
+void fill_answer(Answer& answer, const Matrix& trace, const std::vector<float>& o,
+                 const std::vector<float>& lse, const Reference& exact) {
+  const int row = trace.chosen.head * trace.shape.length + trace.chosen.query;
+  const auto first = static_cast<std::ptrdiff_t>(numeric::index_of(row, 0, trace.shape.head_dim));
+  const auto end = first + trace.shape.head_dim;
+  answer.o.assign(o.begin() + first, o.begin() + end);
+  answer.exact.assign(exact.o.value.begin() + first, exact.o.value.begin() + end);
+  answer.lse = lse[static_cast<std::size_t>(row)];
+  answer.exact_lse = exact.lse.value[static_cast<std::size_t>(row)];
 }
 
 }  // namespace tilestep::attention

@@ -7,7 +7,10 @@
 #include <map>
 
 #include "kernels/base/lab/check.hpp"
+#include "kernels/base/lab/plural.hpp"
+#include "kernels/base/lab/timing.hpp"
 #include "kernels/base/numeric/index.hpp"
+#include "kernels/base/simt/simt.hpp"
 
 namespace tilestep::attention {
 
@@ -193,6 +196,31 @@ void BrokenResult::add(Tensor of, std::size_t element, double value, double exac
   largest = std::max(largest, std::abs(value - exact));
 }
 
+void BrokenResult::add(Tensor of, const std::vector<float>& all, const numeric::AllBounded& exact,
+                       int length, int columns) {
+  elements += static_cast<int>(all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    add(of, i, static_cast<double>(all[i]), exact.value[i], exact.bound[i], length, columns);
+  }
+}
+
+void BrokenResult::judge() {
+  outcome = wrong > 0 ? "wrong numbers" : more_bytes > 0 ? "more bytes" : "right";
+}
+
+std::vector<int> wrong_of_tiles(const std::vector<float>& got, const numeric::AllBounded& exact,
+                                int first, int length, int columns, int size) {
+  std::vector<int> wrong(static_cast<std::size_t>((length + size - 1) / size));
+  for (int row = 0; row < length; ++row) {
+    for (int c = 0; c < columns; ++c) {
+      const std::size_t i = numeric::index_of(first + row, c, columns);
+      const double off = std::abs(static_cast<double>(got[i]) - exact.value[i]);
+      if (!(off <= exact.bound[i])) ++wrong[static_cast<std::size_t>(row / size)];
+    }
+  }
+  return wrong;
+}
+
 // ---- tables -----------------------------------------------------------------------------------------
 
 lab::Table ledger_table(const Matrix& trace, std::string_view who, bool kept) {
@@ -249,7 +277,57 @@ lab::Table broken_table(const Matrix& trace, std::string_view of, std::string_vi
   return table;
 }
 
+lab::Table answer_table(const Matrix& trace, const Answer& answer) {
+  lab::Table table{"answer",
+                   fmt::format("O of head {}, query {}", trace.chosen.head, trace.chosen.query),
+                   {whole("component"), real("o", "O", "", 5), real("exact", "in double", "", 5),
+                    real("error", "error", "", 6)}};
+  for (std::size_t c = 0; c < answer.o.size(); ++c) {
+    const auto o = static_cast<double>(answer.o[c]);
+    table.add({c, o, answer.exact[c], o - answer.exact[c]});
+  }
+  return table;
+}
+
+// ---- measurements and words -------------------------------------------------------------------------
+
+void add_tile_measurements(lab::Report& report, const Matrix& trace, std::string_view variant,
+                           std::string_view by, std::string_view held) {
+  report.add(lab::traced("asked_bytes", variant, asked_by(trace), "B", std::string(by)));
+  report.add(lab::derived("held_bytes", variant, held_by(trace), "B",
+                          fmt::format("{}, of the whole problem", held)));
+  report.add(lab::traced("visited_tiles", variant, visited(trace), "tiles",
+                         fmt::format("of {} of the chosen head", trace.visits.size())));
+}
+
+std::string summary_of(const Matrix& trace, std::string_view who, std::string_view of,
+                       const std::string& more) {
+  const BrokenResult& result = trace.result;
+  std::string text;
+  if (trace.broken != Break::none) {
+    text = fmt::format("{} with {}: {}", who, name_of(trace.broken), result.outcome);
+    if (result.wrong > 0) {
+      text += fmt::format(", {} of {} numbers of {}", result.wrong, result.elements, of);
+    }
+    if (result.more_bytes > 0) text += fmt::format(", {} more", bytes_text(result.more_bytes));
+    return text + ".";
+  }
+  text = fmt::format("{}: {} of {} of scores a head, {} asked of memory{}", who, visited(trace),
+                     lab::plural(static_cast<std::int64_t>(trace.visits.size()), "tile"),
+                     bytes_text(asked_by(trace)), more);
+  if (!trace.plan.cut.empty()) text += "; " + trace.plan.cut;
+  return text + ".";
+}
+
 // ---- checks -----------------------------------------------------------------------------------------
+
+void require_steps(const Matrix& trace, std::size_t steps) {
+  std::size_t seen = 0;
+  for (int tile = 0; tile < trace.plan.k_tiles; ++tile) {
+    seen += trace.visit(trace.chosen.q_tile, tile).order >= 0 ? 1 : 0;
+  }
+  if (steps < seen) simt::refuse_unrecorded("the chosen query's steps", steps, seen);
+}
 
 lab::Check check_asked(const Matrix& trace) {
   int wrong = 0;

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "kernels/attention/shared/task.hpp"
+#include "kernels/base/lab/check.hpp"
 #include "kernels/base/lab/report.hpp"
+#include "kernels/base/numeric/running_sum.hpp"
 
 /// \file
 /// What the traces of all lessons on attention have: the matrix of scores in tiles, who computed which when, and the
@@ -60,6 +63,30 @@ struct TilePlan {
   void fill(int dim);
   /// Sets the numbers of tiles from their sizes.
   void cut(int length);
+};
+
+/// What one tile of keys did to the chosen query, in the order of the visits: the steps of the pictures of forward
+/// passes. Scores as they enter exp: with scale, modifier and mask, in natural units.
+struct SoftmaxStep {
+  int k_tile = 0;
+  int order = 0;  ///< of the visit among those of its block
+  TileKind kind = TileKind::full;
+  float tile_max = 0;  ///< −∞: the query sees no key of the tile
+  /// The maximum of all scores so far; −∞: of none.
+  float m_before = 0, m_after = 0;
+  float rescale = 0;  ///< exp(m_before − m_after): what O and ℓ so far are multiplied by; broken: 1
+  float tile_sum = 0;  ///< of the tile's weights exp(s − m_after)
+  float l = 0;         ///< sum of all weights so far
+  bool operator==(const SoftmaxStep&) const = default;
+};
+
+/// The answer of the chosen query.
+struct Answer {
+  std::vector<float> o;       ///< [head_dim], as the kernel writes it
+  std::vector<double> exact;  ///< [head_dim], in double on the same rounded inputs
+  float lse = 0;              ///< log-sum-exp
+  double exact_lse = 0;
+  bool operator==(const Answer&) const = default;
 };
 
 /// A tile of scores of the chosen head. Visits stand row by row: tile of queries `q_tile`, tile of keys `k_tile`, at
@@ -143,6 +170,11 @@ struct BrokenResult {
   /// `columns` elements, `length` of them a head.
   void add(Tensor of, std::size_t element, double value, double exact, double bound, int length,
            int columns);
+  /// The same of all elements.
+  void add(Tensor of, const std::vector<float>& got, const numeric::AllBounded& exact, int length,
+           int columns);
+  /// Says what came of it, when all elements are there.
+  void judge();
 };
 
 /// The matrix of scores in tiles: what is the same in the traces of all lessons on attention.
@@ -235,6 +267,41 @@ std::int64_t held_by(const Matrix& trace);
 int visited(const Matrix& trace);
 /// "384 B", "16.4 KB".
 std::string bytes_text(std::int64_t bytes);
+
+/// Of rows `first` … `first` + `length` of `got`, [rows × columns], the elements that are off by more than rounding can
+/// explain, by tile of `size` rows; NaN is.
+std::vector<int> wrong_of_tiles(const std::vector<float>& got, const numeric::AllBounded& exact,
+                                int first, int length, int columns, int size);
+
+/// Throws Error for steps of the chosen query that an edited kernel left unrecorded: a picture would show zeros.
+void require_steps(const Matrix& trace, std::size_t steps);
+/// Steps of a forward pass that do not start from the maximum that the step before left.
+template <class Step>
+lab::Check check_chain(const std::vector<Step>& steps) {
+  int wrong = 0;
+  float before = -INFINITY;
+  for (const Step& step : steps) {
+    wrong += lab::same_bits(step.m_before, before) ? 0 : 1;
+    before = step.m_after;
+  }
+  return lab::none_wrong("recorded_chain", wrong,
+                         "Steps of the chosen query that do not start from the maximum that the "
+                         "step before left.");
+}
+/// Where the tolerance of a forward pass comes from.
+inline constexpr const char* kForwardTolerance =
+    "With nothing left out, against double on the same rounded inputs; tolerance: the running "
+    "bound of both products' sums, of exp and its argument, of each rescale, of weights and O in "
+    "their format.";
+
+/// Bytes asked `by` the kernels and held, and visited tiles.
+void add_tile_measurements(lab::Report& report, const Matrix& trace, std::string_view variant,
+                           std::string_view by, std::string_view held = "memory of all tensors");
+/// "flash-2: 10 of 16 tiles of scores a head, 73.7 KB asked of memory": `who` asked for them, `more` comes last. What
+/// came of a broken kernel instead, for numbers `of` O.
+std::string summary_of(const Matrix& trace, std::string_view who, std::string_view of,
+                       const std::string& more = "");
+lab::Table answer_table(const Matrix& trace, const Answer& answer);
 
 /// Tables. `who` asked for the bytes; with `kept`, what the forward pass left.
 lab::Table ledger_table(const Matrix& trace, std::string_view who, bool kept = false);

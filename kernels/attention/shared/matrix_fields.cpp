@@ -10,8 +10,7 @@ constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;
 lab::Fields<Shape> shape_fields() {
   return lab::Fields<Shape>()
       .whole("length", &Shape::length, 1, kMostLength)
-      .whole("heads", &Shape::heads, 1, kMostHeads)
-      .whole("kv_heads", &Shape::kv_heads, 1, kMostHeads)
+      .whole(TILESTEP_MEMBERS(Shape, heads, kv_heads), 1, kMostHeads)
       .whole("asked_length", &Shape::asked_length, &Shape::length, kMostLength)
       .whole("asked_heads", &Shape::asked_heads, &Shape::heads, kMostHeads)
       .whole("asked_kv_heads", &Shape::asked_kv_heads, &Shape::kv_heads, kMostHeads)
@@ -22,13 +21,9 @@ lab::Fields<Shape> shape_fields() {
 lab::Fields<Dispatch> plan_fields(const Shape& shape) {
   const auto tiles = [length = shape.length](int block) { return (length - 1) / block + 1; };
   return lab::Fields<Dispatch>()
-      .text("filled", &Dispatch::filled)
-      .text("resized", &Dispatch::resized)
-      .text("cut", &Dispatch::cut)
-      .whole("block_q", &Dispatch::block_q, 16, 1024)
-      .whole("block_k", &Dispatch::block_k, 16, 1024)
-      .whole("q_tiles", &Dispatch::q_tiles, 1, kMostLength)
-      .whole("k_tiles", &Dispatch::k_tiles, 1, kMostLength)
+      .text(TILESTEP_MEMBERS(Dispatch, filled, resized, cut))
+      .whole(TILESTEP_MEMBERS(Dispatch, block_q, block_k), 16, 1024)
+      .whole(TILESTEP_MEMBERS(Dispatch, q_tiles, k_tiles), 1, kMostLength)
       .whole("threads", &Dispatch::threads, 1, 1024)
       .whole("shared_bytes", &Dispatch::shared_bytes, 0, lab::kMostCount)
       .whole("blocks", &Dispatch::blocks, 1, lab::kMostCount)
@@ -47,10 +42,8 @@ lab::Fields<TileVisit> visit_fields() {
       .whole("order", &TileVisit::order, -1, lab::kMostCount)
       .from(lab::kAhead)
       .whole("rescaled", &TileVisit::rescaled, -1, kMostLength)
-      .whole("o_reads", &TileVisit::o_reads, 0, kMostLength)
-      .whole("o_writes", &TileVisit::o_writes, 0, kMostLength)
-      .whole("begin", &TileVisit::begin, -1, kMostClock)
-      .whole("end", &TileVisit::end, -1, kMostClock);
+      .whole(TILESTEP_MEMBERS(TileVisit, o_reads, o_writes), 0, kMostLength)
+      .whole(TILESTEP_MEMBERS(TileVisit, begin, end), -1, kMostClock);
 }
 
 lab::Fields<BlockLane> block_fields() {
@@ -59,8 +52,7 @@ lab::Fields<BlockLane> block_fields() {
       .whole("head", &BlockLane::head, 0, kMostHeads - 1)
       .whole("tile", &BlockLane::tile, -1, kMostLength)
       .whole("visits", &BlockLane::visits, 0, lab::kMostCount)
-      .whole("begin", &BlockLane::begin, -1, kMostClock)
-      .whole("end", &BlockLane::end, -1, kMostClock);
+      .whole(TILESTEP_MEMBERS(BlockLane, begin, end), -1, kMostClock);
 }
 
 lab::Fields<ChosenPlace> chosen_fields(const Matrix& trace) {
@@ -75,13 +67,9 @@ lab::Fields<ChosenPlace> chosen_fields(const Matrix& trace) {
 lab::Fields<LedgerRow> ledger_fields() {
   return lab::Fields<LedgerRow>()
       .name("tensor", &LedgerRow::tensor)
-      .whole("loaded", &LedgerRow::loaded, 0, kMostBytes)
-      .whole("stored", &LedgerRow::stored, 0, kMostBytes)
-      .whole("formula_loaded", &LedgerRow::formula_loaded, 0, kMostBytes)
-      .whole("formula_stored", &LedgerRow::formula_stored, 0, kMostBytes)
-      .whole("whole_loaded", &LedgerRow::whole_loaded, 0, kMostBytes)
-      .whole("whole_stored", &LedgerRow::whole_stored, 0, kMostBytes)
-      .whole("held", &LedgerRow::held, 0, kMostBytes)
+      .whole(TILESTEP_MEMBERS(LedgerRow, loaded, stored, formula_loaded, formula_stored,
+                              whole_loaded, whole_stored, held),
+             0, kMostBytes)
       .whole("kept", &LedgerRow::kept, 0, &LedgerRow::held);
 }
 

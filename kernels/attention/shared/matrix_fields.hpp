@@ -20,6 +20,41 @@ lab::Fields<ChosenPlace> chosen_fields(const Matrix& trace);
 lab::Fields<LedgerRow> ledger_fields();
 lab::Fields<BrokenResult> result_fields(lab::When known);
 
+/// Which tile comes when follows from the mask, and is known from the start.
+template <class Step>
+lab::Fields<Step> tile_fields(const Matrix& trace) {
+  return lab::Fields<Step>()
+      .whole("k_tile", &Step::k_tile, 0, trace.plan.k_tiles - 1)
+      .from(lab::kAhead)
+      .whole("order", &Step::order, 0, lab::kMostCount)
+      .from(lab::kAhead)
+      .name("kind", &Step::kind)
+      .from(lab::kAhead);
+}
+template <class Step>
+lab::Fields<Step> softmax_fields(const Matrix& trace) {
+  return tile_fields<Step>(trace)
+      .real("tile_max", &Step::tile_max)
+      .real("m_before", &Step::m_before)
+      .real("m_after", &Step::m_after)
+      .real("rescale", &Step::rescale)
+      .real("tile_sum", &Step::tile_sum)
+      .real("l", &Step::l);
+}
+template <class Answer>
+lab::Fields<Answer> answer_fields(const Matrix& trace, lab::When end) {
+  const auto at_the_end = [end](const Answer&) { return end; };
+  return lab::Fields<Answer>()
+      .reals("o", &Answer::o, trace.shape.head_dim)
+      .known(at_the_end)
+      .reals("exact", &Answer::exact, trace.shape.head_dim)
+      .known(at_the_end)
+      .real("lse", &Answer::lse)
+      .known(at_the_end)
+      .real("exact_lse", &Answer::exact_lse)
+      .known(at_the_end);
+}
+
 /// The lines of the source at `path` that have each of the marks; 0: it has no such mark.
 template <class Mark, std::size_t kMarks>
 std::array<int, kMarks> lines_of(std::string_view path) {
@@ -46,8 +81,8 @@ lab::Fields<Trace> matrix_fields() {
       .object("shape", &Trace::shape, shape_fields())
       .object("plan", &Trace::plan, [](const Trace& t) { return plan_fields(t.shape); })
       .name("mask", &Trace::mask)
-      .whole("window", &Trace::window, 0, [](const Trace& t) { return t.shape.asked_length; })
-      .whole("sinks", &Trace::sinks, 0, [](const Trace& t) { return t.shape.asked_length; })
+      .whole(TILESTEP_MEMBERS(Trace, window, sinks), 0,
+             [](const Trace& t) { return t.shape.asked_length; })
       .wholes("documents", &Trace::documents, lab::kAnyCount, 1, kMostLength)
       .check([](const Trace& t) -> std::string {
         std::int64_t sum = 0;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <random>
 
 #include "kernels/base/lab/random.hpp"
@@ -14,18 +13,6 @@ namespace {
 constexpr unsigned kLargeOneIn = 512;
 constexpr float kLarge = 3;
 constexpr int kChannelsPerOutlier = 16;
-
-/// Box and Muller, "A note on the generation of random normal deviates", 1958.
-std::vector<float> normal_floats(std::mt19937& generator, std::size_t count) {
-  std::vector<float> values(count);
-  for (std::size_t i = 0; i < count; i += 2) {
-    const double radius = std::sqrt(-2 * std::log(lab::uniform(generator)));
-    const double angle = 2 * std::numbers::pi * lab::uniform(generator);
-    values[i] = static_cast<float>(radius * std::cos(angle));
-    if (i + 1 < count) values[i + 1] = static_cast<float>(radius * std::sin(angle));
-  }
-  return values;
-}
 
 void enlarge_some(std::vector<float>& values, std::mt19937& generator) {
   for (float& value : values) {
@@ -54,9 +41,9 @@ void move_channels(std::vector<float>& k, const Task& task, std::mt19937& genera
 Inputs make_inputs(const Task& task, Data data, std::int64_t seed) {
   std::mt19937 generator = lab::generator_of(seed);
   const auto numbers = [&](int heads) {
-    return normal_floats(generator, static_cast<std::size_t>(heads) *
-                                        static_cast<std::size_t>(task.length()) *
-                                        static_cast<std::size_t>(task.head_dim));
+    return lab::normal_floats(generator, static_cast<std::size_t>(heads) *
+                                             static_cast<std::size_t>(task.length()) *
+                                             static_cast<std::size_t>(task.head_dim));
   };
   Inputs inputs;
   inputs.q = numbers(task.heads);
@@ -76,9 +63,9 @@ Inputs make_inputs(const Task& task, Data data, std::int64_t seed) {
 
 std::vector<float> make_d_output(const Task& task, std::int64_t seed) {
   std::mt19937 generator = lab::generator_of(seed + 2);
-  std::vector<float> values = normal_floats(generator, static_cast<std::size_t>(task.heads) *
-                                                           static_cast<std::size_t>(task.length()) *
-                                                           static_cast<std::size_t>(task.head_dim));
+  std::vector<float> values = lab::normal_floats(
+      generator, static_cast<std::size_t>(task.heads) * static_cast<std::size_t>(task.length()) *
+                     static_cast<std::size_t>(task.head_dim));
   for (float& value : values) value = numeric::Bf16::round(value);
   return values;
 }

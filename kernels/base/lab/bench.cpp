@@ -6,6 +6,7 @@ namespace tilestep::lab {
 
 Climb Bench::climb(const LadderPlan& plan, double from, double to) {
   Part part(progress, from, to);
+  done = to;
   Climb climb = ladder.climb(left_out(report).empty() ? plan : quick(plan), part);
   append(report.measurements, climb.measurements);
   return climb;

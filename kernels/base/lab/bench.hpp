@@ -19,8 +19,12 @@ struct Bench {
   Report report = {};
   Ladder ladder = Ladder(device);
 
+  double done = 0;  ///< how far the bench is, of 1
+
   /// Climbs, as the part of the bench from `from` to `to`; the measurements go to the report.
   Climb climb(const LadderPlan& plan, double from, double to);
+  /// The same for the next `share` of the bench.
+  Climb climb(const LadderPlan& plan, double share) { return climb(plan, done, done + share); }
   /// Adds a table of what was timed, as `table_of` makes it.
   void add_table(std::string id, std::string title, std::vector<Column> columns,
                  std::span<const Timed> rows) {

@@ -48,8 +48,7 @@ std::vector<Diagnostic> diagnostics_of(const Error& error) {
 
 const Fields<Diagnostic>& diagnostic_fields() {
   static const auto kFields = Fields<Diagnostic>()
-                                  .whole("line", &Diagnostic::line, 0)
-                                  .whole("column", &Diagnostic::column, 0)
+                                  .whole(TILESTEP_MEMBERS(Diagnostic, line, column), 0)
                                   .name("severity", &Diagnostic::severity)
                                   .text("text", &Diagnostic::text);
   return kFields;
@@ -57,8 +56,7 @@ const Fields<Diagnostic>& diagnostic_fields() {
 
 const Fields<KernelEdit>& kernel_edit_fields() {
   static const auto kFields = Fields<KernelEdit>()
-                                  .text("path", &KernelEdit::path)
-                                  .text("text", &KernelEdit::text)
+                                  .text(TILESTEP_MEMBERS(KernelEdit, path, text))
                                   .check([](const KernelEdit& edit) -> std::string {
                                     const std::string why = why_no_source(edit.text);
                                     return why.empty() ? "" : "its text " + why;
@@ -69,9 +67,7 @@ const Fields<KernelEdit>& kernel_edit_fields() {
 const Fields<EditedKernel>& edited_kernel_fields() {
   static const auto kFields =
       Fields<EditedKernel>()
-          .text("path", &EditedKernel::path)
-          .text("hash", &EditedKernel::hash)
-          .text("compiler", &EditedKernel::compiler)
+          .text(TILESTEP_MEMBERS(EditedKernel, path, hash, compiler))
           .real("compile_ms", &EditedKernel::compile_ms)
           .flag("cached", &EditedKernel::cached)
           .list("diagnostics", &EditedKernel::diagnostics, diagnostic_fields());

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -200,6 +201,30 @@ class NumberOf {
   AnyFields::Number of_;
 };
 
+/// A member by its own name. Several of one kind and range are declared together:
+///
+///     .real(TILESTEP_MEMBERS(Step, tile_max, m, rescale))
+template <class Access>
+struct Member {
+  const char* name;
+  Access access;
+};
+template <class Access>
+Member(const char*, Access) -> Member<Access>;
+#define TILESTEP_MEMBERS(Struct, ...)                                 \
+  std::tuple {                                                        \
+    __VA_OPT__(TILESTEP_EXPAND(TILESTEP_MEMBER(Struct, __VA_ARGS__))) \
+  }
+#define TILESTEP_MEMBER(Struct, member, ...) \
+  tilestep::lab::Member{                     \
+      #member, &Struct::member} __VA_OPT__(, TILESTEP_MORE TILESTEP_PARENS(Struct, __VA_ARGS__))
+#define TILESTEP_PARENS ()
+#define TILESTEP_MORE() TILESTEP_MEMBER
+#define TILESTEP_EXPAND(...) TILESTEP_EXPAND_4(TILESTEP_EXPAND_4(TILESTEP_EXPAND_4(__VA_ARGS__)))
+#define TILESTEP_EXPAND_4(...) TILESTEP_EXPAND_2(TILESTEP_EXPAND_2(__VA_ARGS__))
+#define TILESTEP_EXPAND_2(...) TILESTEP_EXPAND_1(TILESTEP_EXPAND_1(__VA_ARGS__))
+#define TILESTEP_EXPAND_1(...) __VA_ARGS__
+
 template <class T>
 class Fields;
 
@@ -304,6 +329,38 @@ class Fields : public AnyFields {
   Fields& reals(std::string name, Access access, NumberOf<T> count) {
     add_reals<MemberOf<Access>>(std::move(name), located(access), std::move(count));
     return *this;
+  }
+
+  // Several members alike.
+  template <class... Access>
+  Fields& whole(const std::tuple<Member<Access>...>& members, NumberOf<T> least = kLeastWhole,
+                NumberOf<T> most = kMostWhole) {
+    return each(members, [&](const auto& m) { whole(m.name, m.access, least, most); });
+  }
+  template <class... Access>
+  Fields& real(const std::tuple<Member<Access>...>& members) {
+    return each(members, [&](const auto& m) { real(m.name, m.access); });
+  }
+  template <class... Access>
+  Fields& flag(const std::tuple<Member<Access>...>& members) {
+    return each(members, [&](const auto& m) { flag(m.name, m.access); });
+  }
+  template <class... Access>
+  Fields& text(const std::tuple<Member<Access>...>& members) {
+    return each(members, [&](const auto& m) { text(m.name, m.access); });
+  }
+  template <class... Access>
+  Fields& name(const std::tuple<Member<Access>...>& members) {
+    return each(members, [&](const auto& m) { name(m.name, m.access); });
+  }
+  template <class... Access>
+  Fields& wholes(const std::tuple<Member<Access>...>& members, NumberOf<T> count,
+                 NumberOf<T> least = kLeastWhole, NumberOf<T> most = kMostWhole) {
+    return each(members, [&](const auto& m) { wholes(m.name, m.access, count, least, most); });
+  }
+  template <class... Access>
+  Fields& reals(const std::tuple<Member<Access>...>& members, NumberOf<T> count) {
+    return each(members, [&](const auto& m) { reals(m.name, m.access, count); });
   }
 
   /// A struct, as an object of its own.
@@ -431,6 +488,11 @@ class Fields : public AnyFields {
   void read(const Place& from, T& to) const { read_object(from, &to); }
 
  private:
+  template <class Members, class Act>
+  Fields& each(const Members& members, const Act& act) {
+    std::apply([&](const auto&... member) { (act(member), ...); }, members);
+    return *this;
+  }
   template <class Access, class Member = MemberOf<Access>>
   static Locate located(Access access) {
     return [access](Object object) -> void* {

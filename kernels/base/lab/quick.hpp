@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "kernels/base/lab/ladder.hpp"
 
@@ -27,10 +28,27 @@ class QuickBench {
   QuickBench& operator=(const QuickBench&) = delete;
   static bool asked();
 };
-/// The sizes that a bench was called with, or those of a quick one where that is asked.
+/// The sizes that a bench was called with, or those of a quick one where that is asked: by default all with `quick`.
 template <class Sizes>
 Sizes sizes_asked(const Sizes& sizes) {
-  return QuickBench::asked() ? Sizes::of_quick() : sizes;
+  if (!QuickBench::asked()) return sizes;
+  if constexpr (requires { Sizes::of_quick(); }) {
+    return Sizes::of_quick();
+  } else {
+    Sizes quick;
+    quick.quick = true;
+    return quick;
+  }
+}
+
+/// What a bench says: a `Bench` made of lab::Bench and the sizes that were asked for, run, with its ladder's checks.
+template <class Bench, class Sizes>
+Report run_bench(simt::Device& device, Progress& progress, const Sizes& sizes) {
+  const Sizes asked = sizes_asked(sizes);
+  Bench bench({device, progress}, asked);
+  bench.run();
+  append(bench.report.checks, bench.ladder.checks());
+  return std::move(bench.report);
 }
 
 /// Makes a bench a quick one: in the table `left_out` stands what it has not, each a row.

@@ -1,5 +1,8 @@
 #include "kernels/base/lab/random.hpp"
 
+#include <cmath>
+#include <numbers>
+
 #include "kernels/base/numeric/float_format.hpp"
 
 namespace tilestep::lab {
@@ -7,6 +10,17 @@ namespace tilestep::lab {
 std::vector<float> uniform_floats(std::mt19937& generator, std::size_t count) {
   std::vector<float> values(count);
   for (float& value : values) value = static_cast<float>(2 * uniform(generator) - 1);
+  return values;
+}
+
+std::vector<float> normal_floats(std::mt19937& generator, std::size_t count) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; i += 2) {
+    const double radius = std::sqrt(-2 * std::log(uniform(generator)));
+    const double angle = 2 * std::numbers::pi * uniform(generator);
+    values[i] = static_cast<float>(radius * std::cos(angle));
+    if (i + 1 < count) values[i + 1] = static_cast<float>(radius * std::sin(angle));
+  }
   return values;
 }
 

@@ -21,7 +21,10 @@ inline double uniform(std::mt19937& generator) {
 /// `count` numbers in (−1, 1).
 std::vector<float> uniform_floats(std::mt19937& generator, std::size_t count);
 
-/// The same, rounded to BF16, as bit patterns.
+/// `count` numbers of mean 0 and deviation 1: Box and Muller, "A note on the generation of random normal deviates", 1958.
+std::vector<float> normal_floats(std::mt19937& generator, std::size_t count);
+
+/// Uniform ones in (−1, 1), rounded to BF16, as bit patterns.
 std::vector<std::uint16_t> uniform_bf16(std::mt19937& generator, std::size_t count);
 
 /// `count` bytes: xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift

@@ -41,9 +41,7 @@ const Fields<MadeBy>& made_by_fields() {
 const Fields<Recording>& fields() {
   static const auto kFields = Fields<Recording>()
                                   .inlined(&Recording::made_by, made_by_fields())
-                                  .text("lesson", &Recording::lesson)
-                                  .text("recorded_at", &Recording::recorded_at)
-                                  .text("protocol", &Recording::protocol)
+                                  .text(TILESTEP_MEMBERS(Recording, lesson, recorded_at, protocol))
                                   .object("run", &Recording::run, report_fields())
                                   .object("bench", &Recording::bench, report_fields());
   return kFields;
@@ -52,9 +50,7 @@ const Fields<Recording>& fields() {
 const Fields<RecordedRun>& run_fields() {
   static const auto kFields = Fields<RecordedRun>()
                                   .inlined(&RecordedRun::made_by, made_by_fields())
-                                  .text("lesson", &RecordedRun::lesson)
-                                  .text("set", &RecordedRun::set)
-                                  .text("recorded_at", &RecordedRun::recorded_at)
+                                  .text(TILESTEP_MEMBERS(RecordedRun, lesson, set, recorded_at))
                                   .object("run", &RecordedRun::run, report_fields());
   return kFields;
 }

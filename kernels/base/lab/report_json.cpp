@@ -57,15 +57,13 @@ void read_rows(const Place& rows, Table& table) {
 
 Fields<Table> table_fields() {
   const auto columns = Fields<Column>()
-                           .text("id", &Column::id)
-                           .text("label", &Column::label)
+                           .text(TILESTEP_MEMBERS(Column, id, label))
                            .text("unit", &Column::unit)
                            .null_for("")
                            .whole("decimals", &Column::decimals, -1, kMostDecimals)
                            .null_for(-1);
   return Fields<Table>()
-      .text("id", &Table::id)
-      .text("title", &Table::title)
+      .text(TILESTEP_MEMBERS(Table, id, title))
       .list("columns", &Table::columns, columns)
       .custom("rows", rows_to_json, read_rows);
 }
@@ -96,8 +94,7 @@ Fields<Measurement> measurement_fields() {
 Fields<simt::DeviceInfo> device_fields() {
   using simt::DeviceInfo;
   return Fields<DeviceInfo>()
-      .text("backend", &DeviceInfo::backend)
-      .text("name", &DeviceInfo::name)
+      .text(TILESTEP_MEMBERS(DeviceInfo, backend, name))
       .text("driver", &DeviceInfo::driver)
       .optional()
       .text("toolkit", &DeviceInfo::toolkit)
@@ -116,9 +113,7 @@ Fields<simt::DeviceInfo> device_fields() {
 
 const Fields<TurnTimes>& turn_fields() {
   static const auto kFields = Fields<TurnTimes>()
-                                  .real("asked_ms", &TurnTimes::asked_ms)
-                                  .real("from_ms", &TurnTimes::from_ms)
-                                  .real("to_ms", &TurnTimes::to_ms)
+                                  .real(TILESTEP_MEMBERS(TurnTimes, asked_ms, from_ms, to_ms))
                                   .text("refused", &TurnTimes::refused)
                                   .null_for("");
   return kFields;
@@ -141,8 +136,7 @@ Fields<Check> check_fields() {
   return Fields<Check>()
       .text("id", &Check::id)
       .flag("ok", &Check::ok)
-      .real("max_error", &Check::max_error)
-      .real("tolerance", &Check::tolerance)
+      .real(TILESTEP_MEMBERS(Check, max_error, tolerance))
       .text("detail", &Check::detail)
       .optional();
 }

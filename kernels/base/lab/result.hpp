@@ -1,10 +1,24 @@
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <vector>
 
 #include "kernels/base/simt/device.hpp"
 
 namespace tilestep::lab {
+
+/// An array whose bytes are all 0xFF: of floats each is NaN until a kernel writes to it.
+template <class T>
+simt::Buffer<T> unwritten(simt::Device& device, std::size_t count) {
+  simt::Buffer<T> buffer(device, count);
+  buffer.fill(0xFF);
+  return buffer;
+}
+template <class T>
+simt::Buffer<T> uploaded(simt::Device& device, const std::vector<T>& host) {
+  return simt::Buffer<T>(device, std::span<const T>(host));
+}
 
 /// What `launch()` leaves in `output`, whose bytes are all 0xFF before: floats that it does not
 /// write are NaN. Throws Error for a kernel that failed.

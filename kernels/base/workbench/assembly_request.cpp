@@ -47,13 +47,10 @@ const Fields<AssemblyLine>& line_fields() {
 const Fields<AssemblyKernel>& kernel_fields() {
   static const auto kFields =
       Fields<AssemblyKernel>()
-          .text("symbol", &AssemblyKernel::symbol)
-          .text("name", &AssemblyKernel::name)
-          .whole("registers", &AssemblyKernel::registers, kNotSaid, kMostTaken)
-          .whole("stack_bytes", &AssemblyKernel::stack_bytes, kNotSaid, kMostTaken)
-          .whole("spill_store_bytes", &AssemblyKernel::spill_store_bytes, kNotSaid, kMostTaken)
-          .whole("spill_load_bytes", &AssemblyKernel::spill_load_bytes, kNotSaid, kMostTaken)
-          .whole("shared_bytes", &AssemblyKernel::shared_bytes, kNotSaid, kMostTaken)
+          .text(TILESTEP_MEMBERS(AssemblyKernel, symbol, name))
+          .whole(TILESTEP_MEMBERS(AssemblyKernel, registers, stack_bytes, spill_store_bytes,
+                                  spill_load_bytes, shared_bytes),
+                 kNotSaid, kMostTaken)
           // Columns: of some ten thousand lines the names of their members are not said again and again.
           .columns("lines", &AssemblyKernel::lines, line_fields(), lab::kAnyCount);
   return kFields;

@@ -204,22 +204,6 @@ std::string experts_text(const std::vector<int>& experts, int of);
 /// tokens each".
 std::string busiest_text(const Trace& trace);
 
-// ---- tables and measurements, by id -------------------------------------------------------------
-//
-// of a run:
-//   experts       expert, kept_tokens, tiles, padded_slots, dropped
-//   assignments   token, choice, expert, gate, slot                      (of the shown tokens)
-//   tiles         tile, expert, kept, block, begin, end                  (the shown ones)
-//   schemes       scheme, slots, useful, tiles, busiest expert's share   (all schemes, derived)
-//
-// of a bench:
-//   moe_rate      scheme, routing, skew, experts, useful TFLOP/s, p10, p90, slots, of_cublas
-//   gantt         scheme, routing, block, expert, begin_us, end_us       (a selection)
-//   moe_counters  scheme, routing, tensor_pipe, tensor_instructions
-//
-//   measurements: useful_slots (derived, %), busy_share (traced, %), tensor_pipe (counted, %),
-//   slots_run, kept_assignments, dropped_assignments, busiest_expert
-
 /// The report's tables that say what a trace says.
 std::vector<lab::Table> tables_of(const Trace& trace);
 

@@ -28,8 +28,7 @@ lab::Fields<TokenTrace> token_fields(const Trace& trace) {
       .reals("logits", &TokenTrace::logits, trace.experts > kMostLogits ? 0 : trace.experts)
       .from_here(from(Step::top_k))
       .wholes("expert", &TokenTrace::expert, trace.top_k, 0, trace.experts - 1)
-      .reals("probability", &TokenTrace::probability, trace.top_k)
-      .reals("gate", &TokenTrace::gate, trace.top_k)
+      .reals(TILESTEP_MEMBERS(TokenTrace, probability, gate), trace.top_k)
       .from_here(from(Step::count))
       .wholes("rank", &TokenTrace::rank, trace.top_k, 0, lab::kMostCount)
       .from_here(from(Step::offset))
@@ -44,9 +43,7 @@ lab::Fields<ExpertTrace> expert_fields() {
       .whole("wanted", &ExpertTrace::wanted, 0, lab::kMostCount)
       .whole("kept", &ExpertTrace::kept, 0, &ExpertTrace::wanted)
       .from_here(from(Step::offset))
-      .whole("first_slot", &ExpertTrace::first_slot, 0, lab::kMostCount)
-      .whole("tiles", &ExpertTrace::tiles, 0, lab::kMostCount)
-      .whole("padded", &ExpertTrace::padded, 0, lab::kMostCount);
+      .whole(TILESTEP_MEMBERS(ExpertTrace, first_slot, tiles, padded), 0, lab::kMostCount);
 }
 
 lab::Fields<TileTrace> tile_fields(const Trace& trace) {
@@ -56,8 +53,7 @@ lab::Fields<TileTrace> tile_fields(const Trace& trace) {
       .whole("kept", &TileTrace::kept, 0, trace.tile)
       .whole("block", &TileTrace::block, 0, trace.blocks - 1)
       .whole("processor", &TileTrace::processor, 0, lab::kMostCount)
-      .real("begin", &TileTrace::begin)
-      .real("end", &TileTrace::end);
+      .real(TILESTEP_MEMBERS(TileTrace, begin, end));
 }
 
 lab::Fields<SchemeTrace> scheme_fields(const Trace& trace) {
@@ -79,10 +75,8 @@ lab::Fields<Trace> trace_fields() {
       .whole("top_k", &Trace::top_k, 1, &Trace::experts)
       .whole("tile", &Trace::tile, 1, 1 << 16)
       .whole("capacity", &Trace::capacity, kNone, lab::kMostCount)
-      .name("routing", &Trace::routing)
-      .name("scheme", &Trace::scheme)
-      .whole("tiles_run", &Trace::tiles_run, 0, lab::kMostCount)
-      .whole("blocks", &Trace::blocks, 0, lab::kMostCount)
+      .name(TILESTEP_MEMBERS(Trace, routing, scheme))
+      .whole(TILESTEP_MEMBERS(Trace, tiles_run, blocks), 0, lab::kMostCount)
       .text("clock_unit", &Trace::clock_unit)
       .lines("lines", &Trace::lines, [](const Trace&) { return step_lines(); })
       .list("token", &Trace::token, token_fields,

@@ -154,17 +154,6 @@ struct Trace {
   bool operator==(const Trace&) const = default;
 };
 
-// ---- tables of a run, by id -----------------------------------------------------------------------------
-//
-//   steps      a row a step: step, clock, what ("load 3 is issued"), in_flight (probes of all rows)
-//   probes     a row a probe of the followed row: number, what (level, arm …), issue, use, latency (less the probe's
-//              cost where there are clocks)
-//   rows       warps (or multiprocessors): row, sm, block, warp, slot, sub_partition, probes, mean_latency
-//   occupancy  a row a limit: limit, asked, of, blocks, binds ("binds" or empty)
-//   arms       of a branch: arm, lanes, voted (the mask in hex)
-//   counted    metric, label, value, unit
-//   readouts   as in other lessons
-//
 /// The tables that say what a trace says.
 std::vector<lab::Table> tables_of(const Trace& trace);
 

@@ -19,8 +19,7 @@ lab::Fields<Row> row_fields() {
   return lab::Fields<Row>()
       .whole("sm", &Row::sm, 0, kMostMultiprocessors)
       .whole("block", &Row::block, -1, kMostNumber)
-      .whole("warp", &Row::warp, 0, kMostWarps - 1)
-      .whole("slot", &Row::slot, 0, kMostWarps - 1)
+      .whole(TILESTEP_MEMBERS(Row, warp, slot), 0, kMostWarps - 1)
       .whole("sub_partition", &Row::sub_partition, 0, kSubPartitions - 1);
 }
 
@@ -59,8 +58,7 @@ lab::Fields<Counted> counted_fields() {
 lab::Fields<Compiled> compiled_fields() {
   return lab::Fields<Compiled>()
       .whole("registers", &Compiled::registers, 0, 255)
-      .whole("static_shared_bytes", &Compiled::static_shared_bytes, 0, kMostSharedBytes)
-      .whole("local_bytes", &Compiled::local_bytes, 0, kMostSharedBytes)
+      .whole(TILESTEP_MEMBERS(Compiled, static_shared_bytes, local_bytes), 0, kMostSharedBytes)
       .whole("runtime_blocks", &Compiled::runtime_blocks, 0, kMostBlocks);
 }
 
@@ -72,9 +70,7 @@ lab::Fields<Arm> arm_fields() {
 
 lab::Fields<Machine> machine_fields(int steps) {
   return lab::Fields<Machine>()
-      .text("unit", &Machine::unit)
-      .text("device", &Machine::device)
-      .text("recorded_at", &Machine::recorded_at)
+      .text(TILESTEP_MEMBERS(Machine, unit, device, recorded_at))
       .flag("derived", &Machine::derived)
       .left_out_for(false)
       .whole("span", &Machine::span, 0, kMostClock)
@@ -85,8 +81,7 @@ lab::Fields<Machine> machine_fields(int steps) {
       .known_each([](const Machine& machine, std::size_t place) {
         return lab::When{machine.events[place].step, 0};
       })
-      .real("probe_cost", &Machine::probe_cost)
-      .real("clock_mhz", &Machine::clock_mhz)
+      .real(TILESTEP_MEMBERS(Machine, probe_cost, clock_mhz))
       .object("compiled", &Machine::compiled, compiled_fields())
       .list("counted", &Machine::counted, counted_fields())
       .known_each([steps](const Machine&, std::size_t) {
@@ -104,18 +99,15 @@ lab::Fields<Machine> machine_fields(int steps) {
 
 lab::Fields<Trace> trace_fields() {
   return lab::Fields<Trace>()
-      .name("kernel", &Trace::kernel)
-      .name("broken", &Trace::broken)
+      .name(TILESTEP_MEMBERS(Trace, kernel, broken))
       .whole("warps_per_sm", &Trace::warps_per_sm, 1, kMostWarps)
       .whole("block", &Trace::block, kLanes, 512)
       .whole("bytes_per_load", &Trace::bytes_per_load, 4, 16)
-      .whole("loads_in_flight", &Trace::loads_in_flight, 1, 8)
-      .whole("ilp", &Trace::ilp, 1, 8)
+      .whole(TILESTEP_MEMBERS(Trace, loads_in_flight, ilp), 1, 8)
       .whole("max_registers", &Trace::max_registers, 1, 255)
       .whole("divergence", &Trace::divergence, 1, kLanes)
       .whole("blocks_per_sm", &Trace::blocks_per_sm, 1, kMostBlocks)
-      .whole("dynamic_shared_bytes", &Trace::dynamic_shared_bytes, 0, kMostSharedBytes)
-      .whole("stage_bytes", &Trace::stage_bytes, 0, kMostSharedBytes)
+      .whole(TILESTEP_MEMBERS(Trace, dynamic_shared_bytes, stage_bytes), 0, kMostSharedBytes)
       .whole("blocks", &Trace::blocks, 0, kMostNumber)
       .whole("multiprocessors", &Trace::multiprocessors, 1, kMostMultiprocessors)
       .list("arms", &Trace::arms, arm_fields())

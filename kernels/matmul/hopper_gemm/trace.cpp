@@ -24,8 +24,7 @@ lab::Fields<Event> event_fields() {
 lab::Fields<BlockTile> tile_fields() {
   return lab::Fields<BlockTile>()
       .whole("number", &BlockTile::number, 0, lab::kMostCount)
-      .whole("row", &BlockTile::row, 0, kMostEdge)
-      .whole("column", &BlockTile::column, 0, kMostEdge);
+      .whole(TILESTEP_MEMBERS(BlockTile, row, column), 0, kMostEdge);
 }
 
 lab::When at_end(const Trace& trace) {
@@ -34,36 +33,24 @@ lab::When at_end(const Trace& trace) {
 
 lab::Fields<Broken> broken_fields() {
   return lab::Fields<Broken>(lab::Digits::all)
-      .text("outcome", &Broken::outcome)
-      .text("where", &Broken::where)
-      .text("report", &Broken::report)
+      .text(TILESTEP_MEMBERS(Broken, outcome, where, report))
       .whole("wrong", &Broken::wrong, 0, lab::kMostCount)
-      .whole("row", &Broken::row, -1, kMostEdge)
-      .whole("column", &Broken::column, -1, kMostEdge)
-      .real("got", &Broken::got)
-      .real("want", &Broken::want);
+      .whole(TILESTEP_MEMBERS(Broken, row, column), -1, kMostEdge)
+      .real(TILESTEP_MEMBERS(Broken, got, want));
 }
 
 lab::Fields<Trace> trace_fields() {
   return lab::Fields<Trace>()
-      .name("variant", &Trace::variant)
-      .name("dtype", &Trace::dtype)
-      .name("raster", &Trace::raster)
-      .whole("m", &Trace::m, 1, kMostEdge)
-      .whole("n", &Trace::n, 1, kMostEdge)
-      .whole("k", &Trace::k, 1, kMostEdge)
+      .name(TILESTEP_MEMBERS(Trace, variant, dtype, raster))
+      .whole(TILESTEP_MEMBERS(Trace, m, n, k), 1, kMostEdge)
       .whole("rows", &Trace::rows, 64, 128)
       .whole("columns", &Trace::columns, 64, 256)
       .whole("depth", &Trace::depth, 64, 128)
       .whole("stages", &Trace::stages, 1, 8)
-      .whole("consumers", &Trace::consumers, 1, 2)
-      .whole("cluster", &Trace::cluster, 1, 2)
+      .whole(TILESTEP_MEMBERS(Trace, consumers, cluster), 1, 2)
       .whole("swizzle", &Trace::swizzle, 0, 128)
-      .whole("stage_bytes", &Trace::stage_bytes, 0, lab::kMostCount)
-      .whole("shared_bytes", &Trace::shared_bytes, 0, lab::kMostCount)
-      .whole("k_pitch_bytes", &Trace::k_pitch_bytes, 0, lab::kMostCount)
-      .whole("tiles_down", &Trace::tiles_down, 1, kMostEdge)
-      .whole("tiles_across", &Trace::tiles_across, 1, kMostEdge)
+      .whole(TILESTEP_MEMBERS(Trace, stage_bytes, shared_bytes, k_pitch_bytes), 0, lab::kMostCount)
+      .whole(TILESTEP_MEMBERS(Trace, tiles_down, tiles_across), 1, kMostEdge)
       .whole("blocks", &Trace::blocks, 1, lab::kMostCount)
       .whole("block", &Trace::block, 0, [](const Trace& t) { return t.blocks - 1; })
       .text("clock_unit", &Trace::clock_unit)

@@ -22,12 +22,9 @@ lab::Fields<KTile> k_tile_fields(const Trace& trace, Variant variant) {
       .reals("sums", &KTile::sums, elements)
       .from(multiplied)
       .whole("loads_so_far", &KTile::loads_so_far, 0)
-      .wholes("a_loads", &KTile::a_loads, elements, 0, lab::kMostCount)
-      .wholes("b_loads", &KTile::b_loads, elements, 0, lab::kMostCount)
-      .wholes("a_loader", &KTile::a_loader, shared, kNone, elements - 1)
-      .wholes("b_loader", &KTile::b_loader, shared, kNone, elements - 1)
-      .wholes("a_slot", &KTile::a_slot, shared, kNone, slots - 1)
-      .wholes("b_slot", &KTile::b_slot, shared, kNone, slots - 1)
+      .wholes(TILESTEP_MEMBERS(KTile, a_loads, b_loads), elements, 0, lab::kMostCount)
+      .wholes(TILESTEP_MEMBERS(KTile, a_loader, b_loader), shared, kNone, elements - 1)
+      .wholes(TILESTEP_MEMBERS(KTile, a_slot, b_slot), shared, kNone, slots - 1)
       .wholes("a_reads", &KTile::a_reads, shared, 0, lab::kMostCount)
       .from(multiplied)
       .wholes("b_reads", &KTile::b_reads, shared, 0, lab::kMostCount)
@@ -47,11 +44,8 @@ lab::Fields<BlockTrace> block_fields(const Trace& trace) {
 }
 
 lab::Fields<BankWays> ways_fields() {
-  return lab::Fields<BankWays>()
-      .whole("store_a", &BankWays::store_a, 1, 32)
-      .whole("store_b", &BankWays::store_b, 1, 32)
-      .whole("read_a", &BankWays::read_a, 1, 32)
-      .whole("read_b", &BankWays::read_b, 1, 32);
+  return lab::Fields<BankWays>().whole(TILESTEP_MEMBERS(BankWays, store_a, store_b, read_a, read_b),
+                                       1, 32);
 }
 
 lab::Fields<Races> race_fields(const Trace& trace) {
@@ -62,8 +56,7 @@ lab::Fields<Races> race_fields(const Trace& trace) {
       .whole("order", &Races::order, kNone, lab::kMostCount)
       .whole("row", &Races::row, kNone, trace.m - 1)
       .whole("column", &Races::column, kNone, trace.n - 1)
-      .real("got", &Races::got)
-      .real("want", &Races::want)
+      .real(TILESTEP_MEMBERS(Races, got, want))
       .wholes("wrong_elements", &Races::wrong_elements, lab::kAnyCount, 0,
               trace.tile * trace.tile - 1);
 }
@@ -76,9 +69,7 @@ lab::Fields<Trace> trace_fields() {
   return lab::Fields<Trace>(lab::Digits::all)
       .name("variant", &Trace::variant)
       .whole("tile", &Trace::tile, 1, 32)
-      .whole("m", &Trace::m, 1, kMostEdge)
-      .whole("n", &Trace::n, 1, kMostEdge)
-      .whole("k", &Trace::k, 1, kMostEdge)
+      .whole(TILESTEP_MEMBERS(Trace, m, n, k), 1, kMostEdge)
       .whole("padding", &Trace::padding, 0, 32)
       .constant("source", kSourcePath)
       .whole("block_row", &Trace::block_row, 0, [](auto& t) { return (t.m - 1) / t.tile; })
@@ -92,8 +83,7 @@ lab::Fields<Trace> trace_fields() {
       .object("block", &Trace::block, block_fields)
       .object("naive", &Trace::naive, block_fields)
       .object("bank_ways", &Trace::bank_ways, ways_fields())
-      .whole("global_loads", &Trace::global_loads, 0)
-      .whole("naive_global_loads", &Trace::naive_global_loads, 0)
+      .whole(TILESTEP_MEMBERS(Trace, global_loads, naive_global_loads), 0)
       .object("races", &Trace::races, race_fields);
 }
 

@@ -162,19 +162,6 @@ nlohmann::json to_json(const Trace& trace);
 /// Throws Error saying which member is missing or wrong.
 Trace trace_from_json(const nlohmann::json& json);
 
-// Tables of a run:
-//  - `requests`: block, warp, site, kind, lanes, sectors, lines, bytes_used, bytes_fetched,
-//    efficiency; one row a traced request, in the order of Trace::requests
-//  - `patterns`: pattern, index, sectors_per_request, efficiency; every pattern with these knobs,
-//    derived
-//  - `bank_conflicts`: rung, kind, lane_distance, ways; one row for each of Trace::tile_requests
-//
-// Measurements of a run, of the pattern's requests: traced sectors_per_request, lines_per_request,
-// bytes_fetched, bytes_used, efficiency; derived best_… of each, requests; traced bank_ways with
-// variant "shared-tile/load" and so on; and with counters, variant "hardware", counted
-// sectors_per_request, requests, dram_bytes_read, dram_bytes_written.
-// Those of a bench are listed in bench.hpp.
-
 /// The report's tables that say what a trace says.
 std::vector<lab::Table> tables_of(const Trace& trace);
 

@@ -43,8 +43,7 @@ lab::Fields<WarpRequest> request_fields(const Trace& trace) {
       .from_here(lab::kAhead)
       .whole("block", &WarpRequest::block, 0, lab::kMostCount)
       .whole("warp", &WarpRequest::warp, 0, kWarpsPerBlock - 1)
-      .name("site", &WarpRequest::site)
-      .name("kind", &WarpRequest::kind)
+      .name(TILESTEP_MEMBERS(WarpRequest, site, kind))
       .from_here({})
       .custom("bytes", bytes_to_json,
               [size = trace.element_bytes](const lab::Place& bytes, WarpRequest& request) {
@@ -67,17 +66,13 @@ std::string element_size(const Trace& trace) {
 
 lab::Fields<Trace> trace_fields() {
   return lab::Fields<Trace>()
-      .name("pattern", &Trace::pattern)
-      .name("access", &Trace::access)
+      .name(TILESTEP_MEMBERS(Trace, pattern, access))
       .whole("element_bytes", &Trace::element_bytes, 1, 16)
       .check(element_size)
-      .whole("elements", &Trace::elements, 1, kMostBytes)
-      .whole("pattern_array_bytes", &Trace::pattern_array_bytes, 1, kMostBytes)
-      .whole("warps", &Trace::warps, 1, kMostBytes)
+      .whole(TILESTEP_MEMBERS(Trace, elements, pattern_array_bytes, warps), 1, kMostBytes)
       .whole("traced_warps", &Trace::traced_warps, 0, &Trace::warps)
       .constant("source", kSourcePath)
-      .whole("access_line", &Trace::access_line, 0, lab::kMostCount)
-      .whole("index_line", &Trace::index_line, 0, lab::kMostCount)
+      .whole(TILESTEP_MEMBERS(Trace, access_line, index_line), 0, lab::kMostCount)
       .derive([](Trace& trace) {  // a recording may number another source
         const SourceLines lines = source_lines(trace.pattern, trace.access);
         trace.access_line = lines.access;

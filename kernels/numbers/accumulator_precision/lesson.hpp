@@ -165,25 +165,6 @@ nlohmann::json to_json(const Trace& trace);
 /// Throws Error saying which member is missing or wrong.
 Trace trace_from_json(const nlohmann::json& json);
 
-// ---- the tensor-core part: what `bench` measures (tables by id) ---------------------------------
-//
-//   tensor_core_error   data, k, then a column for each GemmVariant (id as name_of gives it):
-//                       relative Frobenius error |C - exact| / |exact|, in percent
-//   tensor_core_rate    variant, m, n, k, rate (TFLOP/s), p10, p90, error in percent, data: rate and
-//                       error of one product, uniform data
-//   rate_and_error      the same on all kinds of data
-//   hopper_model        parameters of the software model, shares of bit-equal outputs in percent
-//
-// and of `run`:
-//
-//   terms               a row a term, or about kSampledRows of them where there are more than
-//                       kAllRows: terms added so far, the last one, the exact sum, and a column for
-//                       each accumulator (id as name_of gives it): its sum
-//
-// and of `run` and `bench`:
-//
-//   scaling             scheme, number of scales, relative error in percent, elements lost
-
 /// Up to so many terms the table `terms` has all of them.
 inline constexpr int kAllRows = 256;
 inline constexpr int kSampledRows = 128;

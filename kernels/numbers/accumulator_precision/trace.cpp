@@ -105,8 +105,7 @@ std::string points_rise(const Trace& trace) {
 lab::Fields<Trace> trace_fields() {
   return lab::Fields<Trace>()
       .whole("terms", &Trace::terms, 1, lab::kMostCount)
-      .name("distribution", &Trace::distribution)
-      .name("rounding", &Trace::rounding)
+      .name(TILESTEP_MEMBERS(Trace, distribution, rounding))
       .whole("promote_every", &Trace::promote_every, 1, lab::kMostCount)
       .name("small_format", &Trace::small_format)
       .constant("source", kSourcePath)

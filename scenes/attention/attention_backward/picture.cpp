@@ -61,8 +61,10 @@ Picture AttentionBackwardScene::picture(const Extent& extent, const View& view) 
                         ledger_groups(), [&](const LedgerRow& row) { return asked_by(now, row); },
                         "the backward pass", kLetters)};
   add_masks(beside, trace_);
-  if (!note_lines().empty() || judged(now)) {
-    beside.push_back(notes_box(trace_, judged(now) ? result_sentence() : "", note_lines(), true));
+  const std::vector<std::string> notes = dispatch_notes(trace_);
+  if (!notes.empty() || judged(now)) {
+    beside.push_back(
+        notes_box(trace_, judged(now) ? result_sentence_of(trace_, true) : "", notes, true));
   }
   Box right = column({"beside"}, std::move(beside), {.rank = 1, .weight = 0.85f});
   return {{marked(sentence(now), symbols(view)), {{brief(now)}}},
@@ -299,10 +301,7 @@ Box AttentionBackwardScene::row_box(const BackwardMoment& now) const {
                       {.weight = 1, .least_width = 14, .least_height = 4.6f, .most_height = 5.4f});
   Box all = column({"chosen"}, {bars(now, true), bars(now, false), std::move(lines_box)},
                    {.rank = 2, .weight = 0.6f});
-  std::string label = fmt::format("query {}", trace_.chosen.query);
-  if (trace_.shape.heads > 1) label += fmt::format(" of head {}", trace_.chosen.head);
-  if (now.now != nullptr)
-    label += fmt::format(", at keys {}", rows_of(trace_, now.now->k_tile, false));
+  const std::string label = chosen_words(trace_, now.now == nullptr ? -1 : now.now->k_tile);
   all.label =
       text(label + ": weights P made again", label, fmt::format("query {}", trace_.chosen.query));
   return all;

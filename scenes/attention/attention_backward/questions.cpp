@@ -15,21 +15,6 @@ namespace tilestep::scenes {
 using attention::LedgerRow;
 using words::counted, words::number;
 
-/// Of the tiles of scores, how many are computed again: those that the mask does not hide.
-Question AttentionBackwardScene::visited_question() const {
-  const auto all = std::ssize(trace_.visits);
-  const auto diagonal = static_cast<std::int64_t>(trace_.plan.q_tiles);
-  return about(
-      {"scores"},
-      ask_count(fmt::format("{} × {} tiles of scores, with the mask {}. How many of them "
-                            "must be computed again for a head?",
-                            trace_.plan.q_tiles, trace_.plan.k_tiles, name_of(trace_.mask)),
-                visited(trace_),
-                {0, all, all / 2, (all - diagonal) / 2, all / 2 + diagonal / 2, diagonal},
-                "no weight was kept, and a tile is left out only where no query sees any "
-                "of its keys."));
-}
-
 /// What must be left of the forward pass.
 Question AttentionBackwardScene::kept_question() const {
   return about(
@@ -99,28 +84,18 @@ Question AttentionBackwardScene::weight_question(int step) const {
                   number(weight, 3)));
 }
 
-Question AttentionBackwardScene::outcome_question() const {
-  const attention::BrokenResult& what = trace_.result;
-  const std::vector<std::string> choices = {"dQ, dK and dV come out right",
-                                            "Some of dQ, dK and dV is wrong",
-                                            "All of dQ, dK and dV is wrong"};
-  const std::size_t is = what.wrong == 0 ? 0 : what.wrong < what.elements ? 1 : 2;
-  return about({"outputs"},
-               ask(fmt::format("The kernels were broken on purpose: {}. What came of it?",
-                               name_of(trace_.broken)),
-                   choices[is], choices, outcome()));
-}
-
 /// Each kind once, where it comes up first.
 std::optional<Question> AttentionBackwardScene::question(const View& view) const {
   const int next = view.cursor.tile;
-  if (next >= steps_in_all() || view.cursor.phase != steps().last_phase(next)) return std::nullopt;
-  const auto asked = [&](const char* kind, Question question) {
-    return std::optional(shuffled(of_kind(kind, std::move(question)), report_));
-  };
+  if (!asks_at(view)) return std::nullopt;
   const bool last = next + 1 == steps_in_all();
-  if (broken() && last && next > 0) return asked("outcome", outcome_question());
-  if (next == 0) return asked("visited", visited_question());
+  if (broken() && last && next > 0)
+    return asked("outcome", outcome_question(trace_, "kernels were", "dQ, dK and dV", true));
+  if (next == 0) {
+    return asked("visited", visited_question(trace_, "must be computed again", {0},
+                                             "no weight was kept, and a tile is left out only "
+                                             "where no query sees any of its keys."));
+  }
   if (last) return asked("keep-or-recompute", keep_or_recompute_question());
   if (next == 1) return asked("kept", kept_question());
   if (next == 2) return asked("products", products_question());
@@ -135,16 +110,10 @@ std::optional<Question> AttentionBackwardScene::question(const View& view) const
 
 namespace {
 
-std::optional<double> rate(const lab::Report& bench, std::string_view rung,
-                           std::string_view column = "tflops") {
-  return number_with(bench, "backward",
-                     {{"rung", rung}, {"head_dim", "128"}, {"mask", "none"}, {"length", "16384"}},
-                     column);
-}
-
 /// The same products on the same tensor cores, fed in another way.
 std::optional<Question> hopper_question(const lab::Report& bench) {
-  const auto plain = rate(bench, "backward-recompute"), hopper = rate(bench, "backward-hopper");
+  const auto plain = rate_of(bench, "backward", "backward-recompute", "16384"),
+             hopper = rate_of(bench, "backward", "backward-hopper", "16384");
   if (!plain || !hopper || *plain <= 0) return std::nullopt;
   return about_view(
       "Backward", "hopper",
@@ -156,29 +125,11 @@ std::optional<Question> hopper_question(const lab::Report& bench) {
                             *hopper, *plain, measured::where_measured(bench))));
 }
 
-std::optional<Question> library_question(const lab::Report& bench) {
-  const auto ours = rate(bench, "backward-hopper"),
-             share = rate(bench, "backward-hopper", "fraction");
-  if (!ours || !share) return std::nullopt;
-  const std::vector<std::string> choices = {"More", "90 to 100 %", "70 to 90 %", "Less than 70 %"};
-  const std::size_t is = *share > 1 ? 0 : *share >= 0.9 ? 1 : *share >= 0.7 ? 2 : 3;
-  return about_view(
-      "Backward", "library",
-      ask("backward-hopper at head dimension 128 and length 16384, beside cuDNN: how much of its "
-          "rate?",
-          choices[is], choices,
-          fmt::format("it reaches {:.0f} TFLOP/s, {} of cuDNN's ({}).", *ours,
-                      words::percent(*share), measured::where_measured(bench))));
-}
-
 }  // namespace
 
 std::vector<Question> AttentionBackwardScene::measured_questions(const lab::Report& bench) const {
-  std::vector<Question> all;
-  for (const auto& each : {hopper_question(bench), library_question(bench)}) {
-    if (each) all.push_back(shuffled(*each, bench));
-  }
-  return all;
+  return asked_of(bench, {hopper_question(bench),
+                          library_question(bench, "Backward", "backward", "backward-hopper")});
 }
 
 measured::Spec AttentionBackwardScene::measured_spec() const {

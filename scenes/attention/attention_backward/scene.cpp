@@ -19,27 +19,7 @@ StepAxis AttentionBackwardScene::loaded(const attention_backward::Trace&) {
   return {all, 3, "tile", {"P", "dS", "sums"}, "steps"};
 }
 
-double AttentionBackwardScene::progress(Cursor cursor) const {
-  return Scene::progress(cursor) * trace_.plan.block_k;
-}
-
 // ---- what is known at a moment ------------------------------------------------------------------------
-
-BackwardMoment AttentionBackwardScene::moment(Cursor cursor) const {
-  BackwardMoment now;
-  const int all = steps_in_all();
-  now.step = std::clamp(cursor.tile, 0, all);
-  if (now.step == 0) {
-    now.through = all == 0;
-    return now;
-  }
-  now.now = &trace_.steps[static_cast<std::size_t>(now.step - 1)];
-  now.phase = cursor.phase <= 0  ? BackwardPhase::weights
-              : cursor.phase > 1 ? BackwardPhase::sums
-                                 : BackwardPhase::gradients;
-  now.through = now.step == all && now.phase == BackwardPhase::sums;
-  return now;
-}
 
 /// Blocks run side by side: a visit is known when the chosen query's blocks have come as far.
 TileFate AttentionBackwardScene::fate(const BackwardMoment& now, int q_tile, int k_tile) const {
@@ -53,22 +33,6 @@ TileFate AttentionBackwardScene::fate(const BackwardMoment& now, int q_tile, int
   if (now.through) return TileFate::gone;
   if (chosen) return k_tile == now.now->k_tile ? TileFate::now : TileFate::gone;
   return step == now.step && visit.order == now.now->order ? TileFate::now : TileFate::gone;
-}
-
-/// The chosen query's step at a tile of keys, from 1; 0: there is none.
-int AttentionBackwardScene::step_of_tile(int k_tile) const {
-  for (int step = 1; step <= steps_in_all(); ++step) {
-    if (trace_.steps[static_cast<std::size_t>(step - 1)].k_tile == k_tile) return step;
-  }
-  return 0;
-}
-
-bool AttentionBackwardScene::row_begun(const BackwardMoment& now, int q_tile) const {
-  for (int k = 0; k < trace_.plan.k_tiles; ++k) {
-    const int step = step_of(trace_.steps, trace_.visit(q_tile, k));
-    if (step > 0 && step <= now.step) return true;
-  }
-  return false;
 }
 
 bool AttentionBackwardScene::column_begun(const BackwardMoment& now, int k_tile) const {
@@ -123,44 +87,27 @@ std::optional<int> AttentionBackwardScene::heaviest_key(const BackwardMoment& no
   return static_cast<int>(most - p.begin());
 }
 
-double AttentionBackwardScene::share_of_visits(const BackwardMoment& now) const {
-  int all = 0, known = 0;
-  for (const TileVisit& visit : trace_.visits) {
-    if (visit.order < 0) continue;
-    const int step = step_of(trace_.steps, visit);
-    ++all;
-    known += step > 0 && step <= now.step ? 1 : 0;
-  }
-  return all == 0 || now.through ? 1.0 : static_cast<double>(known) / all;
-}
-
-Bytes AttentionBackwardScene::asked_by(const BackwardMoment& now,
-                                       const attention::LedgerRow& row) const {
-  const auto of = [&](double loads, double stores) {
-    return Bytes{loads * static_cast<double>(row.loaded), stores * static_cast<double>(row.stored)};
-  };
-  if (now.through) return of(1, 1);
-  if (now.step == 0) return {};
+Bytes AttentionBackwardScene::shares_by(const BackwardMoment& now, Tensor tensor) const {
   int begun = 0, written = 0;
   for (int k = 0; k < trace_.plan.k_tiles; ++k) {
     begun += column_begun(now, k) ? 1 : 0;
     written += column_through(now, k) ? 1 : 0;
   }
   const double tiles = trace_.plan.k_tiles;
-  switch (row.tensor) {
+  switch (tensor) {
     case Tensor::o:
     case Tensor::lse:
-      return of(1, 0);  // D's kernel comes first
+      return {1, 0};  // D's kernel comes first
     case Tensor::k:
     case Tensor::v:
-      return of(begun / tiles, 0);
+      return {begun / tiles, 0};
     case Tensor::dk:
     case Tensor::dv:
-      return of(0, written / tiles);
+      return {0, written / tiles};
     case Tensor::dq:
       return {};  // made of its sums at the end
     default:
-      return of(share_of_visits(now), share_of_visits(now));
+      return {share_of_visits(now), share_of_visits(now)};
   }
 }
 
@@ -169,17 +116,6 @@ Bytes AttentionBackwardScene::asked_by(const BackwardMoment& now,
 Cursor AttentionBackwardScene::known(const lab::Table& table, int row, int column) const {
   if (table.id == "passes") return {};  // it follows from the knobs alone
   return Scene::known(table, row, column);
-}
-
-std::vector<picture::Subject> AttentionBackwardScene::subjects_of_row(std::string_view table_id,
-                                                                      int row) const {
-  if (table_id == "steps" && row >= 0 && row < steps_in_all()) {
-    return {{"step", row}, {"k_tile", trace_.steps[static_cast<std::size_t>(row)].k_tile}};
-  }
-  if (table_id == "ledger" && row >= 0 && row < std::ssize(trace_.ledger)) {
-    return {{"tensor", static_cast<int>(trace_.ledger[static_cast<std::size_t>(row)].tensor)}};
-  }
-  return Scene::subjects_of_row(table_id, row);
 }
 
 std::optional<picture::Subject> AttentionBackwardScene::subject_of_column(
@@ -198,22 +134,6 @@ int AttentionBackwardScene::table_row(std::string_view table_id, const View& vie
 
 // ---- hands on the picture ---------------------------------------------------------------------------
 
-std::optional<Cursor> AttentionBackwardScene::leads_to(const View&,
-                                                       const picture::Key& item) const {
-  if (!item.is({"S"}) || item.i != trace_.chosen.q_tile) return std::nullopt;
-  const int step = step_of_tile(item.j);
-  if (step == 0) return std::nullopt;
-  return Cursor{step, steps().last_phase(step)};
-}
-
-/// A tile of queries that is clicked: its last query is followed.
-std::optional<lab::Settings> AttentionBackwardScene::dropped(const View&, const picture::Key& item,
-                                                             const picture::Key&) const {
-  if (!item.is({"Q"}) || item.i < 0 || item.i >= trace_.plan.q_tiles) return std::nullopt;
-  const int last = std::min((item.i + 1) * trace_.plan.block_q, trace_.shape.length) - 1;
-  return lab::Settings{{"query", std::int64_t{last}}};
-}
-
 std::vector<std::string> AttentionBackwardScene::stage_knobs() const {
   return {"mask", "heads", "seq"};
 }
@@ -231,7 +151,7 @@ std::vector<picture::Symbol> AttentionBackwardScene::symbols(const View&) const 
 
 std::vector<Readout> AttentionBackwardScene::readouts(const View& view) const {
   const BackwardMoment now = moment(view.cursor);
-  const std::string kernel = "recorded by the kernel while it ran on " + report_.device.name;
+  const std::string kernel = kernel_words();
   std::vector<Readout> all = {
       {"lse", "log-sum-exp", number(static_cast<double>(trace_.row.lse), 2), "",
        lab::Provenance::traced, "of the chosen query, " + kernel + " of the forward pass"},
@@ -244,38 +164,10 @@ std::vector<Readout> AttentionBackwardScene::readouts(const View& view) const {
                  now.step == 0 ? "–" : number(so_far, 4), "", lab::Provenance::derived,
                  "parts that blocks added, recorded; their sum, times 1/√d", Readout::accent});
   all.back().about = {"tensor", static_cast<int>(Tensor::dq)};
-  int tiles = 0;
-  for (int q = 0; q < trace_.plan.q_tiles; ++q) {
-    for (int k = 0; k < trace_.plan.k_tiles; ++k) {
-      const TileFate tile = fate(now, q, k);
-      tiles += tile != TileFate::never && tile != TileFate::to_come ? 1 : 0;
-    }
-  }
-  all.push_back({"tiles", "tiles of scores", std::to_string(tiles),
-                 fmt::format("of {}", trace_.visits.size()), lab::Provenance::traced,
-                 fmt::format("computed by now, of head {}; {} are at the end", trace_.chosen.head,
-                             visited(trace_))});
-  double asked = 0;
-  for (const attention::LedgerRow& row : trace_.ledger) {
-    const Bytes bytes = asked_by(now, row);
-    asked += bytes.loaded + bytes.stored;
-  }
-  all.push_back({"asked", "asked of memory", bytes_text(asked), "",
-                 now.through ? lab::Provenance::traced : lab::Provenance::derived,
-                 now.through ? kernel
-                             : "the traced bytes of each tensor, times the share of its tiles that "
-                               "are through"});
+  all.push_back(tiles_readout(now));
+  all.push_back(asked_readout(now, "asked of memory"));
   if (now.through && now.step > 0) {
-    const auto c = static_cast<std::size_t>(trace_.chosen.component);
-    const double got = static_cast<double>(trace_.row.dq[c]), exact = trace_.row.exact_dq[c];
-    const bool wrong = (broken() && trace_.result.wrong > 0) ||
-                       (fails(report_, "dq") && !words::close(got, exact, 1e-2));
-    all.push_back({"error", "off the exact dQ by", number(std::abs(got - exact), 4), "",
-                   lab::Provenance::derived,
-                   fmt::format("|{} − {}|: component {} of the query, against double on the same "
-                               "rounded inputs",
-                               number(got, 5), number(exact, 5), trace_.chosen.component),
-                   wrong ? Readout::wrong : Readout::good});
+    all.push_back(error_readout("off the exact dQ by", "dq", trace_.row.dq, trace_.row.exact_dq));
   }
   return all;
 }
@@ -283,27 +175,14 @@ std::vector<Readout> AttentionBackwardScene::readouts(const View& view) const {
 SourceMark AttentionBackwardScene::source(const View& view) const {
   using attention_backward::Mark;
   const BackwardMoment now = moment(view.cursor);
-  const auto at = [](BackwardPhase phase) {
-    return static_cast<int>(phase == BackwardPhase::weights     ? Mark::scores
-                            : phase == BackwardPhase::gradients ? Mark::d_s
-                                                                : Mark::d_q);
-  };
-  SourceMark mark = source_mark(attention_backward::kSourcePath, trace_.lines,
-                                now.now == nullptr ? -1 : at(now.phase));
-  if (now.now == nullptr) return mark;
-  const auto say = [&](BackwardPhase phase, std::string value) {
-    const int line = trace_.lines[static_cast<std::size_t>(at(phase))];
-    if (line > 0) mark.values[line] = std::move(value);
-  };
-  say(BackwardPhase::weights, fmt::format("tile = {}", now.now->k_tile));
-  if (now.phase >= BackwardPhase::gradients) {
-    say(BackwardPhase::gradients,
-        fmt::format("D = {}", number(static_cast<double>(trace_.row.d), 2)));
-  }
-  if (now.phase == BackwardPhase::sums) {
-    say(BackwardPhase::sums, fmt::format("adds {}", number(static_cast<double>(now.now->dq), 3)));
-  }
-  return mark;
+  const attention_backward::Step step = now.now == nullptr ? attention_backward::Step{} : *now.now;
+  return lines_of(now, attention_backward::kSourcePath,
+                  {{BackwardPhase::weights, static_cast<int>(Mark::scores),
+                    fmt::format("tile = {}", step.k_tile)},
+                   {BackwardPhase::gradients, static_cast<int>(Mark::d_s),
+                    fmt::format("D = {}", number(static_cast<double>(trace_.row.d), 2))},
+                   {BackwardPhase::sums, static_cast<int>(Mark::d_q),
+                    fmt::format("adds {}", number(static_cast<double>(step.dq), 3))}});
 }
 
 }  // namespace tilestep::scenes

@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "kernels/attention/attention_backward/lesson.hpp"
-#include "scenes/attention/shared/matrix.hpp"
-#include "scenes/shared/scene_of.hpp"
+#include "scenes/attention/shared/matrix_scene.hpp"
 
 namespace tilestep::scenes {
 
@@ -16,50 +15,31 @@ namespace tilestep::scenes {
 /// of it is multiplied into dQ, dK and dV.
 enum class BackwardPhase : std::uint8_t { nothing, weights, gradients, sums };
 
-/// What is on screen at one cursor.
-struct BackwardMoment {
-  int step =
-      0;  ///< the chosen query's step that is under way or through, from 1; 0: none has begun
-  BackwardPhase phase = BackwardPhase::nothing;
-  const attention_backward::Step* now = nullptr;  ///< null: none has begun
-  bool through = false;                           ///< nothing is left to do
-};
+using BackwardMoment = TileMoment<attention_backward::Step, BackwardPhase>;
 
 /// The matrix of scores walked by columns: K and V above it, dK and dV below, Q and dO at its left, dQ at its right. Beside
 /// it the chosen query's weights, made again, and the bytes that were asked of memory.
-class AttentionBackwardScene final : public SceneOf<attention_backward::Trace> {
+class AttentionBackwardScene final
+    : public MatrixScene<attention_backward::Trace, BackwardPhase, BackwardPhase::sums> {
  public:
   TILESTEP_PICTURE_SCENE(attention_backward)
 
   std::vector<Question> measured_questions(const lab::Report& bench) const override;
   std::vector<std::string> stage_knobs() const override;
-  std::vector<picture::Subject> subjects_of_row(std::string_view table_id, int row) const override;
   std::optional<picture::Subject> subject_of_column(std::string_view table_id,
                                                     std::string_view column_id) const override;
   int table_row(std::string_view table_id, const View& view) const override;
   Cursor known(const lab::Table& table, int row, int column) const override;
-  std::optional<Cursor> leads_to(const View& view, const picture::Key& item) const override;
-  std::optional<lab::Settings> dropped(const View& view, const picture::Key& item,
-                                       const picture::Key& onto) const override;
-  /// In tiles of keys.
-  double progress(Cursor cursor) const override;
 
-  /// The state at `cursor`; public so that a test holds the picture to the trace.
-  BackwardMoment moment(Cursor cursor) const;
-  TileFate fate(const BackwardMoment& now, int q_tile, int k_tile) const;
-  /// Bytes of a tensor that were asked for by now: of what the trace has in all, the share of the tiles that are
-  /// through. At the end exactly what was traced.
-  Bytes asked_by(const BackwardMoment& now, const attention::LedgerRow& row) const;
+  TileFate fate(const BackwardMoment& now, int q_tile, int k_tile) const override;
   /// What happens at `cursor` in one plain sentence.
   std::string sentence(const BackwardMoment& now) const;
 
  private:
   // What is known at a moment.
-  bool row_begun(const BackwardMoment& now, int q_tile) const;
+  Bytes shares_by(const BackwardMoment& now, attention::Tensor tensor) const override;
   bool column_begun(const BackwardMoment& now, int k_tile) const;
   bool column_through(const BackwardMoment& now, int k_tile) const;
-  int step_of_tile(int k_tile) const;
-  double share_of_visits(const BackwardMoment& now) const;
   std::pair<double, double> sums_of_dq(const BackwardMoment& now) const;
   std::optional<int> heaviest_key(const BackwardMoment& now) const;
   double most_weight() const;
@@ -79,22 +59,13 @@ class AttentionBackwardScene final : public SceneOf<attention_backward::Trace> {
 
   // Words, in words.cpp.
   std::string brief(const BackwardMoment& now) const;
-  std::string outcome() const;
-  std::string result_sentence() const;
-  std::vector<std::string> note_lines() const;
 
   // Questions, in questions.cpp.
-  Question visited_question() const;
   Question kept_question() const;
   Question products_question() const;
   Question adders_question() const;
   Question keep_or_recompute_question() const;
   Question weight_question(int step) const;
-  Question outcome_question() const;
-
-  bool broken() const { return trace_.broken != attention::Break::none; }
-  bool judged(const BackwardMoment& now) const { return broken() && now.through; }
-  int steps_in_all() const { return static_cast<int>(trace_.steps.size()); }
 };
 
 }  // namespace tilestep::scenes

@@ -7,7 +7,6 @@
 
 namespace tilestep::scenes {
 
-using attention::Tensor;
 using words::number;
 
 std::string AttentionBackwardScene::sentence(const BackwardMoment& now) const {
@@ -18,7 +17,8 @@ std::string AttentionBackwardScene::sentence(const BackwardMoment& now) const {
   if (now.now == nullptr) {
     return "O and a log-sum-exp a query are left of the forward pass, and no weight.";
   }
-  if (judged(now)) return fmt::format("{}: {}", name_of(trace_.broken), outcome());
+  if (judged(now))
+    return fmt::format("{}: {}", name_of(trace_.broken), outcome_of(trace_, "dQ, dK and dV", true));
   const int k = now.now->k_tile;
   const std::string d = number(static_cast<double>(trace_.row.d), 2);
   const int block = trace_.visit(q, k).block;
@@ -42,33 +42,6 @@ std::string AttentionBackwardScene::brief(const BackwardMoment& now) const {
   if (judged(now)) return trace_.result.outcome;
   constexpr const char* kDoing[] = {"", "P", "dS", "dQ, dK and dV"};
   return fmt::format("Tile {}: {}", now.now->k_tile, kDoing[static_cast<std::size_t>(now.phase)]);
-}
-
-std::string AttentionBackwardScene::outcome() const {
-  const attention::BrokenResult& what = trace_.result;
-  if (what.wrong == 0) return "dQ, dK and dV are right this time, which proves nothing.";
-  return fmt::format("{} of {} numbers of dQ, dK and dV {} wrong.", what.wrong, what.elements,
-                     what.wrong == 1 ? "is" : "are");
-}
-
-/// The worst of it in numbers.
-std::string AttentionBackwardScene::result_sentence() const {
-  const attention::BrokenResult& what = trace_.result;
-  if (what.wrong == 0) return "no number is wrong";
-  const bool of_key = what.tensor == Tensor::dk || what.tensor == Tensor::dv;
-  return fmt::format("first wrong: {}, head {}, {} {}, component {}: {} instead of {}; worst by {}",
-                     name_of(what.tensor), what.head, of_key ? "key" : "query", what.query,
-                     what.component, number(what.got, 4), number(what.want, 4),
-                     number(what.largest, 4));
-}
-
-/// What the dispatcher chose where it is not what was asked for.
-std::vector<std::string> AttentionBackwardScene::note_lines() const {
-  std::vector<std::string> lines;
-  for (const std::string* line : {&trace_.plan.filled, &trace_.plan.resized, &trace_.plan.cut}) {
-    if (!line->empty()) lines.push_back(*line);
-  }
-  return lines;
 }
 
 }  // namespace tilestep::scenes

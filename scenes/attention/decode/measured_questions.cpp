@@ -106,12 +106,8 @@ std::optional<Question> sharing_question(const lab::Report& bench) {
 }  // namespace
 
 std::vector<Question> DecodeScene::measured_questions(const lab::Report& bench) const {
-  std::vector<Question> all;
-  for (const auto& each : {sharing_question(bench), split_question(bench), repeat_question(bench),
-                           read_question(bench), format_question(bench)}) {
-    if (each) all.push_back(shuffled(*each, bench));
-  }
-  return all;
+  return asked_of(bench, {sharing_question(bench), split_question(bench), repeat_question(bench),
+                          read_question(bench), format_question(bench)});
 }
 
 }  // namespace tilestep::scenes

@@ -14,16 +14,13 @@
 namespace tilestep::scenes {
 namespace {
 
-std::optional<double> rate(const lab::Report& bench, std::string_view rung, std::string_view length,
-                           std::string_view column = "tflops") {
-  return number_with(bench, "ladder_measured",
-                     {{"rung", rung}, {"head_dim", "128"}, {"mask", "none"}, {"length", length}},
-                     column);
+std::optional<double> rate(const lab::Report& bench, std::string_view rung) {
+  return rate_of(bench, "ladder_measured", rung, "4096");
 }
 
 /// Without a matrix of scores, against with it.
 std::optional<Question> stored_question(const lab::Report& bench) {
-  const auto naive = rate(bench, "naive", "4096"), flash = rate(bench, "flash-2", "4096");
+  const auto naive = rate(bench, "naive"), flash = rate(bench, "flash-2");
   if (!naive || !flash || *naive <= 0) return std::nullopt;
   return about_view(
       "Ladder", "stored",
@@ -36,7 +33,7 @@ std::optional<Question> stored_question(const lab::Report& bench) {
 
 /// Which loop is outside.
 std::optional<Question> loops_question(const lab::Report& bench) {
-  const auto first = rate(bench, "flash-1", "4096"), second = rate(bench, "flash-2", "4096");
+  const auto first = rate(bench, "flash-1"), second = rate(bench, "flash-2");
   if (!first || !second || *first <= 0) return std::nullopt;
   return about_view(
       "Ladder", "loops",
@@ -88,12 +85,8 @@ std::optional<Question> dram_question(const lab::Report& bench) {
 }  // namespace
 
 std::vector<Question> FlashAttentionScene::measured_questions(const lab::Report& bench) const {
-  std::vector<Question> all;
-  for (const auto& each : {stored_question(bench), loops_question(bench), causal_question(bench),
-                           dram_question(bench)}) {
-    if (each) all.push_back(shuffled(*each, bench));
-  }
-  return all;
+  return asked_of(bench, {stored_question(bench), loops_question(bench), causal_question(bench),
+                          dram_question(bench)});
 }
 
 }  // namespace tilestep::scenes

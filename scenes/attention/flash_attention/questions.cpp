@@ -20,31 +20,9 @@ std::string text_of(float value) {
   return number(static_cast<double>(value), 2);
 }
 
-/// Whether O and ℓ shrink at a step.
-bool shrinks(const Step& step) {
-  return std::isfinite(step.m_before) && step.m_after > step.m_before;
-}
-
 }  // namespace
 
 // ---- what follows by thinking -------------------------------------------------------------------------
-
-/// Of the tiles of scores, how many are computed: those that the mask does not hide, or all.
-Question FlashAttentionScene::visited_question() const {
-  const auto all = std::ssize(trace_.visits);
-  const auto diagonal = static_cast<std::int64_t>(trace_.plan.q_tiles);
-  const std::int64_t due = visited(trace_);
-  return about(
-      {"scores"},
-      ask_count(fmt::format("{} × {} tiles of scores, with the mask {}. How many of them "
-                            "will be computed for a head?",
-                            trace_.plan.q_tiles, trace_.plan.k_tiles, name_of(trace_.mask)),
-                due, {all, all / 2, (all - diagonal) / 2, all / 2 + diagonal / 2, diagonal},
-                is_naive() ? std::string("the mask is put over the scores when they are there, and "
-                                         "what it hides was computed in vain.")
-                           : std::string("a tile is left out where no query sees any of its keys, "
-                                         "and on the edge of the mask it is computed in full.")));
-}
 
 /// Of naive, which keeps scores in memory.
 Question FlashAttentionScene::crossings_question() const {
@@ -103,44 +81,24 @@ Question FlashAttentionScene::rescale_question(int step) const {
                       number(static_cast<double>(next.rescale), 3))));
 }
 
-Question FlashAttentionScene::shrunk_question(int step) const {
-  const Step &next = trace_.steps[static_cast<std::size_t>(step)],
-             &last = trace_.steps[static_cast<std::size_t>(step) - 1];
-  const double kept = static_cast<double>(last.l) * static_cast<double>(next.rescale);
-  return ask_to_set(
-      fmt::format("Tile {} raises m of query {} from {} to {}; ℓ is {}. To what does ℓ shrink "
-                  "before the tile's weights are added?",
-                  next.k_tile, trace_.chosen.query, text_of(next.m_before), text_of(next.m_after),
-                  number(static_cast<double>(last.l), 2)),
-      // Never so much that ℓ as it stands would do.
-      {"bar_l"}, "l", kept, std::min(0.06 * most_l(), (static_cast<double>(last.l) - kept) / 2),
-      fmt::format("ℓ · exp({} − {}) = {}.", text_of(next.m_before), text_of(next.m_after),
-                  number(kept, 2)));
-}
-
-Question FlashAttentionScene::outcome_question() const {
-  const flash_attention::BrokenResult& what = trace_.result;
-  const std::vector<std::string> choices = {"O comes out right", "Some of O is wrong",
-                                            "All of O is wrong"};
-  const std::size_t is = what.wrong == 0 ? 0 : what.wrong < what.elements ? 1 : 2;
-  return about({"outputs"},
-               ask(fmt::format("The kernel was broken on purpose: {}. What came of it?",
-                               name_of(trace_.broken)),
-                   choices[is], choices, outcome()));
-}
-
 // ---- which one when -----------------------------------------------------------------------------------
 
 /// Each kind once, where it comes up first.
 std::optional<Question> FlashAttentionScene::question(const View& view) const {
   const int next = view.cursor.tile;
-  if (next >= steps_in_all() || view.cursor.phase != steps().last_phase(next)) return std::nullopt;
-  const auto asked = [&](const char* kind, Question question) {
-    return std::optional(shuffled(of_kind(kind, std::move(question)), report_));
-  };
+  if (!asks_at(view)) return std::nullopt;
   const bool last = next + 1 == steps_in_all();
-  if (broken() && last && next > 0) return asked("outcome", outcome_question());
-  if (next == 0) return asked("visited", visited_question());
+  if (broken() && last && next > 0)
+    return asked("outcome", outcome_question(trace_, "kernel was", "O", false));
+  if (next == 0) {
+    return asked("visited",
+                 visited_question(
+                     trace_, "will be computed", {},
+                     is_naive() ? "the mask is put over the scores when they are there, and what "
+                                  "it hides was computed in vain."
+                                : "a tile is left out where no query sees any of its keys, and "
+                                  "on the edge of the mask it is computed in full."));
+  }
   if (is_naive()) {
     return next == 1 ? asked("crossings", crossings_question()) : std::nullopt;
   }
@@ -155,23 +113,6 @@ std::optional<Question> FlashAttentionScene::question(const View& view) const {
                       trace_.mask == flash_attention::Mask::causal &&
                       trace_.plan.q_tiles == trace_.plan.k_tiles;
   return halves ? asked("busy", busy_question()) : std::nullopt;
-}
-
-/// The first step after the second that raises the maximum; −1: none does. Not of a kernel that skips it.
-int FlashAttentionScene::first_shrinking() const {
-  if (trace_.broken == Break::skip_rescale) return -1;
-  for (int step = 2; step < steps_in_all(); ++step) {
-    if (shrinks(trace_.steps[static_cast<std::size_t>(step)])) return step;
-  }
-  return -1;
-}
-
-double FlashAttentionScene::most_l() const {
-  double most = 0;
-  for (const Step& step : trace_.steps) {
-    if (std::isfinite(step.l)) most = std::max(most, static_cast<double>(step.l));
-  }
-  return picture::rounded(0, most).second;
 }
 
 }  // namespace tilestep::scenes

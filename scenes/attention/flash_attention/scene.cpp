@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "kernels/attention/flash_attention/run/ledger.hpp"
+#include "kernels/attention/flash_attention/run/explained.hpp"
 #include "kernels/attention/shared/problem.hpp"
 #include "scenes/shared/words.hpp"
 
@@ -48,27 +48,12 @@ StepAxis FlashAttentionScene::loaded(const flash_attention::Trace&) {
   return axis;
 }
 
-double FlashAttentionScene::progress(Cursor cursor) const {
-  return Scene::progress(cursor) * trace_.plan.block_k;
-}
-
 // ---- tables -----------------------------------------------------------------------------------------
 
 Cursor FlashAttentionScene::known(const lab::Table& table, int row, int column) const {
   // What follows from the knobs alone.
   if (table.id == "lengths") return {};
   return Scene::known(table, row, column);
-}
-
-std::vector<picture::Subject> FlashAttentionScene::subjects_of_row(std::string_view table_id,
-                                                                   int row) const {
-  if (table_id == "steps" && row >= 0 && row < steps_in_all()) {
-    return {{"step", row}, {"k_tile", trace_.steps[static_cast<std::size_t>(row)].k_tile}};
-  }
-  if (table_id == "ledger" && row >= 0 && row < std::ssize(trace_.ledger)) {
-    return {{"tensor", static_cast<int>(trace_.ledger[static_cast<std::size_t>(row)].tensor)}};
-  }
-  return Scene::subjects_of_row(table_id, row);
 }
 
 std::optional<picture::Subject> FlashAttentionScene::subject_of_column(
@@ -88,24 +73,6 @@ int FlashAttentionScene::table_row(std::string_view table_id, const View& view) 
 }
 
 // ---- hands on the picture ---------------------------------------------------------------------------
-
-std::optional<Cursor> FlashAttentionScene::leads_to(const View&, const picture::Key& item) const {
-  if (!item.is({"S"}) || item.i != trace_.chosen.q_tile) return std::nullopt;
-  for (int step = 1; step <= steps_in_all(); ++step) {
-    if (trace_.steps[static_cast<std::size_t>(step - 1)].k_tile == item.j) {
-      return Cursor{step, steps().last_phase(step)};
-    }
-  }
-  return std::nullopt;
-}
-
-/// A tile of queries that is clicked: its last query is followed.
-std::optional<lab::Settings> FlashAttentionScene::dropped(const View&, const picture::Key& item,
-                                                          const picture::Key&) const {
-  if (!item.is({"Q"}) || item.i < 0 || item.i >= trace_.plan.q_tiles) return std::nullopt;
-  const int last = std::min((item.i + 1) * trace_.plan.block_q, trace_.shape.length) - 1;
-  return lab::Settings{{"query", std::int64_t{last}}};
-}
 
 std::vector<std::string> FlashAttentionScene::stage_knobs() const {
   return {"variant", "mask", "seq"};
@@ -143,7 +110,7 @@ std::vector<picture::Symbol> FlashAttentionScene::symbols(const View&) const {
 
 std::vector<Readout> FlashAttentionScene::readouts(const View& view) const {
   const FlashMoment now = moment(view.cursor);
-  const std::string kernel = "recorded by the kernel while it ran on " + report_.device.name;
+  const std::string kernel = kernel_words();
   std::vector<Readout> all;
   if (!is_naive()) {
     const bool softened = now.phase == FlashPhase::values;
@@ -168,38 +135,11 @@ std::vector<Readout> FlashAttentionScene::readouts(const View& view) const {
       all.back().about = {"o", 0};
     }
   }
-  int tiles = 0;
-  for (int q = 0; q < trace_.plan.q_tiles; ++q) {
-    for (int k = 0; k < trace_.plan.k_tiles; ++k) {
-      const TileFate tile = fate(now, q, k);
-      tiles += tile != TileFate::never && tile != TileFate::to_come ? 1 : 0;
-    }
-  }
-  all.push_back({"tiles", "tiles of scores", std::to_string(tiles),
-                 fmt::format("of {}", trace_.visits.size()), lab::Provenance::traced,
-                 fmt::format("computed by now, of head {}; {} are at the end", trace_.chosen.head,
-                             visited(trace_))});
-  double asked = 0;
-  for (const flash_attention::LedgerRow& row : trace_.ledger) {
-    const Bytes bytes = asked_by(now, row);
-    asked += bytes.loaded + bytes.stored;
-  }
-  all.push_back({"asked", "asked of memory", bytes_text(asked), "",
-                 now.through ? lab::Provenance::traced : lab::Provenance::derived,
-                 now.through ? kernel
-                             : "the traced bytes of each tensor, times the share of its tiles that "
-                               "are through"});
+  all.push_back(tiles_readout(now));
+  all.push_back(asked_readout(now, "asked of memory"));
   if (now.through && now.step > 0) {
-    const auto c = static_cast<std::size_t>(trace_.chosen.component);
-    const double got = static_cast<double>(trace_.answer.o[c]), exact = trace_.answer.exact[c];
-    const double off = std::abs(got - exact);
-    const bool wrong = (broken() && trace_.result.wrong > 0) ||
-                       (fails(report_, "output") && !words::close(got, exact, 1e-2));
-    all.push_back({"error", "off the exact O by", number(off, 4), "", lab::Provenance::derived,
-                   fmt::format("|{} − {}|: component {} of the query, against double on the same "
-                               "rounded inputs",
-                               number(got, 5), number(exact, 5), trace_.chosen.component),
-                   wrong ? Readout::wrong : Readout::good});
+    all.push_back(
+        error_readout("off the exact O by", "output", trace_.answer.o, trace_.answer.exact));
   }
   return all;
 }
@@ -207,46 +147,30 @@ std::vector<Readout> FlashAttentionScene::readouts(const View& view) const {
 // ---- the kernel -------------------------------------------------------------------------------------
 
 SourceMark FlashAttentionScene::source(const View& view) const {
+  using flash_attention::Mark;
   const FlashMoment now = moment(view.cursor);
-  const auto at = [&](FlashPhase phase) {
-    switch (phase) {
-      case FlashPhase::scores:
-        return flash_attention::Mark::scores;
-      case FlashPhase::rescale:
-        return variant() == Variant::flash_1 ? flash_attention::Mark::rescale
-                                             : flash_attention::Mark::softmax;
-      case FlashPhase::weights:
-        return flash_attention::Mark::weights;
-      default:
-        return flash_attention::Mark::values;
-    }
+  const std::string_view path = flash_attention::source_path(variant(), trace_.dtype);
+  const flash_attention::Step step = now.now == nullptr ? flash_attention::Step{} : *now.now;
+  const auto text = [](float value, int digits) {
+    return number(static_cast<double>(value), digits);
   };
-  const int current = now.now == nullptr ? -1 : static_cast<int>(at(now.phase));
-  SourceMark mark =
-      source_mark(flash_attention::source_path(variant(), trace_.dtype), trace_.lines, current);
-  if (now.now == nullptr) return mark;
-  const auto say = [&](FlashPhase phase, std::string value) {
-    const int line = trace_.lines[static_cast<std::size_t>(at(phase))];
-    if (line > 0) mark.values[line] = std::move(value);
-  };
-  const flash_attention::Step& step = *now.now;
-  const auto text = [](float value) { return number(static_cast<double>(value), 2); };
-  say(FlashPhase::scores, fmt::format("tile = {}", step.k_tile));
+  const Said tile{FlashPhase::scores, static_cast<int>(Mark::scores),
+                  fmt::format("tile = {}", step.k_tile)};
   if (is_naive()) {
-    if (now.phase >= FlashPhase::weights) say(FlashPhase::weights, "a row of P");
-    if (now.phase == FlashPhase::values) say(FlashPhase::values, "O = P V");
-    return mark;
+    return lines_of(now, path,
+                    {tile,
+                     {FlashPhase::weights, static_cast<int>(Mark::weights), "a row of P"},
+                     {FlashPhase::values, static_cast<int>(Mark::values), "O = P V"}});
   }
-  if (now.phase >= FlashPhase::rescale) {
-    say(FlashPhase::rescale, fmt::format("m = {}, rescale = {}", text(step.m_after),
-                                         number(static_cast<double>(step.rescale), 3)));
-  }
-  if (now.phase == FlashPhase::values) {
-    std::string value = fmt::format("l = {}", text(step.l));
-    if (trace_.o_recorded) value += fmt::format(", o = {}", number(static_cast<double>(step.o), 3));
-    say(FlashPhase::values, std::move(value));
-  }
-  return mark;
+  std::string sums = fmt::format("l = {}", text(step.l, 2));
+  if (trace_.o_recorded) sums += fmt::format(", o = {}", text(step.o, 3));
+  const Mark softmax = variant() == Variant::flash_1 ? Mark::rescale : Mark::softmax;
+  return lines_of(
+      now, path,
+      {tile,
+       {FlashPhase::rescale, static_cast<int>(softmax),
+        fmt::format("m = {}, rescale = {}", text(step.m_after, 2), text(step.rescale, 3))},
+       {FlashPhase::values, static_cast<int>(Mark::values), std::move(sums)}});
 }
 
 }  // namespace tilestep::scenes

@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "kernels/attention/flash_attention/lesson.hpp"
-#include "scenes/attention/shared/matrix.hpp"
-#include "scenes/shared/scene_of.hpp"
+#include "scenes/attention/shared/matrix_scene.hpp"
 
 namespace tilestep::scenes {
 
@@ -17,41 +16,23 @@ namespace tilestep::scenes {
 /// `values` at each tile. `naive` has one step a tile of scores, and then the whole row at once: `weights`, `values`.
 enum class FlashPhase : std::uint8_t { nothing, scores, rescale, weights, values };
 
-/// What is on screen at one cursor.
-struct FlashMoment {
-  int step =
-      0;  ///< the chosen query's step that is under way or through, from 1; 0: none has begun
-  FlashPhase phase = FlashPhase::nothing;
-  const flash_attention::Step* now = nullptr;     ///< null: none has begun
-  const flash_attention::Step* before = nullptr;  ///< the step before; null: there is none
-  bool through = false;                           ///< nothing is left to do
-};
+using FlashMoment = TileMoment<flash_attention::Step, FlashPhase>;
 
 /// Attention on one picture: Q at the left, K above, O at the right and V below of the matrix of scores, all on shared
 /// axes. Beside it the chosen query's numbers, and the bytes that each of the kernels asks of memory, on one scale.
-class FlashAttentionScene final : public SceneOf<flash_attention::Trace> {
+class FlashAttentionScene final
+    : public MatrixScene<flash_attention::Trace, FlashPhase, FlashPhase::values> {
  public:
   TILESTEP_PICTURE_SCENE(flash_attention)
 
   std::vector<Question> measured_questions(const lab::Report& bench) const override;
   std::vector<std::string> stage_knobs() const override;
-  std::vector<picture::Subject> subjects_of_row(std::string_view table_id, int row) const override;
   std::optional<picture::Subject> subject_of_column(std::string_view table_id,
                                                     std::string_view column_id) const override;
   int table_row(std::string_view table_id, const View& view) const override;
   Cursor known(const lab::Table& table, int row, int column) const override;
-  std::optional<Cursor> leads_to(const View& view, const picture::Key& item) const override;
-  std::optional<lab::Settings> dropped(const View& view, const picture::Key& item,
-                                       const picture::Key& onto) const override;
-  /// In tiles of keys.
-  double progress(Cursor cursor) const override;
 
-  /// The state at `cursor`; public so that a test holds the picture to the trace.
-  FlashMoment moment(Cursor cursor) const;
-  TileFate fate(const FlashMoment& now, int q_tile, int k_tile) const;
-  /// Bytes of a tensor that were asked for by now: of what the trace has in all, the share of the tiles that are
-  /// through. At the end exactly what was traced.
-  Bytes asked_by(const FlashMoment& now, const flash_attention::LedgerRow& row) const;
+  TileFate fate(const FlashMoment& now, int q_tile, int k_tile) const override;
   /// What happens at `cursor` in one plain sentence.
   std::string sentence(const FlashMoment& now) const;
 
@@ -60,17 +41,14 @@ class FlashAttentionScene final : public SceneOf<flash_attention::Trace> {
   std::string brief(const FlashMoment& now) const;
   std::string sentence_of_rows(const FlashMoment& now) const;
   std::string sentence_of_flash(const FlashMoment& now) const;
-  std::string outcome() const;
-  std::string result_sentence() const;
+  std::string result_sentence() const { return result_sentence_of(trace_, false); }
   std::vector<std::string> note_lines() const;
   void find_events();
 
-  // What is known at a moment, in moment.cpp.
-  bool seen(const FlashMoment& now, const flash_attention::TileVisit& visit) const;
-  bool row_through(const FlashMoment& now, int q_tile) const;
-  bool row_begun(const FlashMoment& now, int q_tile) const;
-  double share_of_visits(const FlashMoment& now) const;
-  double share_of_rows(const FlashMoment& now, bool begun) const;
+  // What is known at a moment, in progress.cpp.
+  FlashPhase phase_at(Cursor cursor) const override;
+  Bytes shares_by(const FlashMoment& now, attention::Tensor tensor) const override;
+  bool row_through(const FlashMoment& now, int q_tile) const override;
 
   // The matrix and the strips, in picture.cpp.
   picture::Box strips(const FlashMoment& now, const View& view) const;
@@ -101,27 +79,20 @@ class FlashAttentionScene final : public SceneOf<flash_attention::Trace> {
   double worst_error() const;
 
   // Questions, in questions.cpp.
-  Question visited_question() const;
   Question crossings_question() const;
   Question flops_question() const;
   Question o_traffic_question() const;
   Question busy_question() const;
   Question rescale_question(int step) const;
-  Question shrunk_question(int step) const;
-  Question outcome_question() const;
-  int first_shrinking() const;
-  double most_l() const;
+  int first_shrinking() const { return MatrixScene::first_shrinking(2, steps_in_all()); }
 
   using Variant = flash_attention::Variant;
   Variant variant() const { return trace_.runs; }
   bool is_naive() const { return variant() == Variant::naive; }
   /// Scores are products of 8-bit numbers.
   bool has_bytes() const { return flash_attention::is_quantized(trace_.dtype); }
-  bool broken() const { return trace_.broken != flash_attention::Break::none; }
-  bool judged(const FlashMoment& now) const { return broken() && now.through; }
   /// Rows whose maximum rose are counted at each visit.
   bool counts_rescaled() const { return trace_.counts_rescaled(); }
-  int steps_in_all() const { return static_cast<int>(trace_.steps.size()); }
 
   /// What each kernel asks of memory by tensor, and its FLOPs, by formula: for the problem of the knobs.
   struct Costs {

@@ -82,7 +82,8 @@ std::string FlashAttentionScene::sentence_of_flash(const FlashMoment& now) const
 
 std::string FlashAttentionScene::sentence(const FlashMoment& now) const {
   if (now.now == nullptr) return sentence_of_rows(now);
-  if (judged(now)) return fmt::format("{}: {}", name_of(trace_.broken), outcome());
+  if (judged(now))
+    return fmt::format("{}: {}", name_of(trace_.broken), outcome_of(trace_, "O", false));
   if (!is_naive()) return sentence_of_flash(now);
   const std::int64_t scores = std::int64_t{trace_.shape.length} * trace_.shape.length;
   if (now.phase == FlashPhase::scores) {
@@ -103,42 +104,11 @@ std::string FlashAttentionScene::brief(const FlashMoment& now) const {
   return fmt::format("Tile {}: {}", now.now->k_tile, kDoing[static_cast<std::size_t>(now.phase)]);
 }
 
-// ---- what a break did -----------------------------------------------------------------------------------
-
-std::string FlashAttentionScene::outcome() const {
-  const flash_attention::BrokenResult& what = trace_.result;
-  if (what.wrong > 0) {
-    return fmt::format("{} of {} numbers of O {} wrong.", what.wrong, what.elements,
-                       what.wrong == 1 ? "is" : "are");
-  }
-  if (what.more_bytes > 0) {
-    return fmt::format("O is right, and {} were written for nothing.",
-                       bytes_text(static_cast<double>(what.more_bytes)));
-  }
-  return "O is right this time, which proves nothing.";
-}
-
-/// The worst of it in numbers.
-std::string FlashAttentionScene::result_sentence() const {
-  const flash_attention::BrokenResult& what = trace_.result;
-  if (what.wrong > 0) {
-    return fmt::format(
-        "first wrong: head {}, query {}, component {}: {} instead of {}; worst by {}", what.head,
-        what.query, what.component, number(what.got, 4), number(what.want, 4),
-        number(what.largest, 4));
-  }
-  return what.more_bytes > 0 ? "no number is wrong: only the bytes tell" : "no number is wrong";
-}
-
 /// What the dispatcher chose where it is not what was asked for.
 std::vector<std::string> FlashAttentionScene::note_lines() const {
-  const attention::Dispatch& plan = trace_.plan;
-  std::vector<std::string> lines;
+  std::vector<std::string> lines = dispatch_notes(trace_);
   if (!trace_.instead.empty()) {
-    lines.push_back(fmt::format("{} {}", name_of(trace_.asked), trace_.instead));
-  }
-  for (const std::string* line : {&plan.filled, &plan.resized, &plan.cut}) {
-    if (!line->empty()) lines.push_back(*line);
+    lines.insert(lines.begin(), fmt::format("{} {}", name_of(trace_.asked), trace_.instead));
   }
   return lines;
 }

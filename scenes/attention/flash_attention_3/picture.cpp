@@ -71,7 +71,8 @@ Picture FlashAttention3Scene::picture(const Extent& extent, const View& view) co
   std::vector<std::string> notes;
   if (!trace_.plan.cut.empty()) notes.push_back(trace_.plan.cut);
   if (!notes.empty() || judged(now)) {
-    beside.push_back(notes_box(trace_, judged(now) ? result_sentence() : "", notes, true));
+    beside.push_back(
+        notes_box(trace_, judged(now) ? result_sentence_of(trace_, false) : "", notes, true));
   }
   Box right = column({"beside"}, std::move(beside), {.rank = 1, .weight = 0.9f});
   return {{marked(sentence(now), symbols(view)), {{brief(now)}}},
@@ -220,11 +221,7 @@ Box FlashAttention3Scene::chosen_row(const LaneMoment& now) const {
                                     : weighed || at == 0 ? State::done
                                                          : State::to_come);
   }
-  std::string label = fmt::format("query {}", trace_.chosen.query);
-  if (trace_.shape.heads > 1) label += fmt::format(" of head {}", trace_.chosen.head);
-  if (now.now != nullptr) {
-    label += fmt::format(", at keys {}", rows_of(trace_, now.now->k_tile, false));
-  }
+  const std::string label = chosen_words(trace_, now.now == nullptr ? -1 : now.now->k_tile);
   Box formulas_box =
       box({"formulas"}, {std::move(made)}, {},
           {.weight = 1, .least_width = 14, .least_height = 3.1f, .most_height = 4.2f});

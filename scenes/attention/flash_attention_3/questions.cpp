@@ -65,73 +65,19 @@ Question FlashAttention3Scene::roof_question() const {
       fmt::format("a score takes 4 × {} operations and one exponential.", trace_.shape.head_dim));
 }
 
-namespace {
-
-bool shrinks(const flash_attention_3::Step& step) {
-  return std::isfinite(step.m_before) && step.m_after > step.m_before;
-}
-
-}  // namespace
-
-/// ℓ between its rescale and the weights of the tile.
-Question FlashAttention3Scene::shrunk_question(int step) const {
-  const auto &next = trace_.steps[static_cast<std::size_t>(step)],
-             &last = trace_.steps[static_cast<std::size_t>(step) - 1];
-  const auto two = [](float value) { return number(static_cast<double>(value), 2); };
-  const double sum = static_cast<double>(last.l), kept = sum * static_cast<double>(next.rescale);
-  return ask_to_set(
-      fmt::format("Tile {} raises m of query {} from {} to {}; ℓ is {}. To what does ℓ shrink "
-                  "before the tile's weights are added?",
-                  next.k_tile, trace_.chosen.query, two(next.m_before), two(next.m_after),
-                  two(last.l)),
-      // Never so much that ℓ as it stands would do.
-      {"bar_l"}, "l", kept, std::min(0.06 * most_l(), (sum - kept) / 2),
-      fmt::format("ℓ · exp({} − {}) = {}.", two(next.m_before), two(next.m_after),
-                  number(kept, 2)));
-}
-
-/// The first step after the third that raises the maximum; −1: none does.
-int FlashAttention3Scene::first_shrinking() const {
-  if (trace_.broken == attention::Break::skip_rescale) return -1;
-  for (int step = 3; step + 1 < steps_in_all(); ++step) {
-    if (shrinks(trace_.steps[static_cast<std::size_t>(step)])) return step;
-  }
-  return -1;
-}
-
-double FlashAttention3Scene::most_l() const {
-  double most = 0;
-  for (const auto& step : trace_.steps) {
-    if (std::isfinite(step.l)) most = std::max(most, static_cast<double>(step.l));
-  }
-  return picture::rounded(0, most).second;
-}
-
-Question FlashAttention3Scene::outcome_question() const {
-  const attention::BrokenResult& what = trace_.result;
-  const std::vector<std::string> choices = {"O comes out right", "Some of O is wrong",
-                                            "All of O is wrong"};
-  const std::size_t is = what.wrong == 0 ? 0 : what.wrong < what.elements ? 1 : 2;
-  return about({"outputs"},
-               ask(fmt::format("The kernel was broken on purpose: {}. What came of it?",
-                               name_of(trace_.broken)),
-                   choices[is], choices, outcome()));
-}
-
 /// Each kind once, where it comes up first.
 std::optional<Question> FlashAttention3Scene::question(const View& view) const {
   const int next = view.cursor.tile;
-  if (next >= steps_in_all() || view.cursor.phase != steps().last_phase(next)) return std::nullopt;
-  const auto asked = [&](const char* kind, Question question) {
-    return std::optional(shuffled(of_kind(kind, std::move(question)), report_));
-  };
+  if (!asks_at(view)) return std::nullopt;
   const bool last = next + 1 == steps_in_all();
-  if (broken() && last && next > 0) return asked("outcome", outcome_question());
+  if (broken() && last && next > 0)
+    return asked("outcome", outcome_question(trace_, "kernel was", "O", false));
   if (next == 0) return asked("copier", copier_question());
   if (last) return asked("roof", roof_question());
   if (next == 1) return asked("ahead", ahead_question());
   if (next == 2) return asked("turns", turns_question());
-  if (next == first_shrinking()) return of_kind("shrunk-sum", shrunk_question(next));
+  if (next == first_shrinking(3, steps_in_all() - 1))
+    return of_kind("shrunk-sum", shrunk_question(next));
   return std::nullopt;
 }
 
@@ -139,16 +85,10 @@ std::optional<Question> FlashAttention3Scene::question(const View& view) const {
 
 namespace {
 
-std::optional<double> rate(const lab::Report& bench, std::string_view rung, std::string_view length,
-                           std::string_view column = "tflops") {
-  return number_with(bench, "ladder_measured",
-                     {{"rung", rung}, {"head_dim", "128"}, {"mask", "none"}, {"length", length}},
-                     column);
-}
-
 /// The same sums, for Hopper's units.
 std::optional<Question> hopper_question(const lab::Report& bench) {
-  const auto plain = rate(bench, "flash-2", "16384"), hopper = rate(bench, "flash-3-tma", "16384");
+  const auto plain = rate_of(bench, "ladder_measured", "flash-2", "16384"),
+             hopper = rate_of(bench, "ladder_measured", "flash-3-tma", "16384");
   if (!plain || !hopper || *plain <= 0) return std::nullopt;
   return about_view(
       "Ladder", "hopper",
@@ -158,20 +98,6 @@ std::optional<Question> hopper_question(const lab::Report& bench) {
                 fmt::format("operands come from shared memory, and one thread copies ({:.0f} "
                             "against {:.0f} TFLOP/s, {}).",
                             *hopper, *plain, measured::where_measured(bench))));
-}
-
-std::optional<Question> library_question(const lab::Report& bench) {
-  const auto ours = rate(bench, "flash-3", "16384"),
-             share = rate(bench, "flash-3", "16384", "fraction");
-  if (!ours || !share) return std::nullopt;
-  const std::vector<std::string> choices = {"More", "90 to 100 %", "70 to 90 %", "Less than 70 %"};
-  const std::size_t is = *share > 1 ? 0 : *share >= 0.9 ? 1 : *share >= 0.7 ? 2 : 3;
-  return about_view(
-      "Ladder", "library",
-      ask("flash-3 at head dimension 128 and length 16384, beside cuDNN: how much of its rate?",
-          choices[is], choices,
-          fmt::format("it reaches {:.0f} TFLOP/s, {} of cuDNN's ({}).", *ours,
-                      words::percent(*share), measured::where_measured(bench))));
 }
 
 /// Which unit is busy at which head dimension.
@@ -202,12 +128,8 @@ Role rung_role(std::string_view rung) {
 }  // namespace
 
 std::vector<Question> FlashAttention3Scene::measured_questions(const lab::Report& bench) const {
-  std::vector<Question> all;
-  for (const auto& each :
-       {hopper_question(bench), exponentials_question(bench), library_question(bench)}) {
-    if (each) all.push_back(shuffled(*each, bench));
-  }
-  return all;
+  return asked_of(bench, {hopper_question(bench), exponentials_question(bench),
+                          library_question(bench, "Ladder", "ladder_measured", "flash-3")});
 }
 
 measured::Spec FlashAttention3Scene::measured_spec() const {

@@ -9,7 +9,7 @@
 
 namespace tilestep::scenes {
 
-using attention::LedgerRow, attention::Tensor, attention::TileVisit;
+using attention::Tensor, attention::TileVisit;
 using flash_attention_3::Activity, flash_attention_3::Span, flash_attention_3::What;
 using words::number;
 
@@ -21,35 +21,7 @@ StepAxis FlashAttention3Scene::loaded(const flash_attention_3::Trace&) {
   return {all, 3, "tile", {"scores", "softmax", "values"}, "steps"};
 }
 
-double FlashAttention3Scene::progress(Cursor cursor) const {
-  return Scene::progress(cursor) * trace_.plan.block_k;
-}
-
 // ---- what is known at a moment ------------------------------------------------------------------------
-
-LaneMoment FlashAttention3Scene::moment(Cursor cursor) const {
-  LaneMoment now;
-  const int all = steps_in_all();
-  now.step = std::clamp(cursor.tile, 0, all);
-  if (now.step == 0) {
-    now.through = all == 0;
-    return now;
-  }
-  const auto at = static_cast<std::size_t>(now.step - 1);
-  now.now = &trace_.steps[at];
-  if (at > 0) now.before = &trace_.steps[at - 1];
-  now.phase = cursor.phase <= 0  ? LanePhase::scores
-              : cursor.phase > 1 ? LanePhase::values
-                                 : LanePhase::softmax;
-  now.through = now.step == all && now.phase == LanePhase::values;
-  return now;
-}
-
-/// Blocks run side by side: a visit is known when the chosen query's block has come as far.
-bool FlashAttention3Scene::seen(const LaneMoment& now, const TileVisit& visit) const {
-  const int step = step_of(trace_.steps, visit);
-  return step > 0 && step <= now.step;
-}
 
 TileFate FlashAttention3Scene::fate(const LaneMoment& now, int q_tile, int k_tile) const {
   const TileVisit& visit = trace_.visit(q_tile, k_tile);
@@ -59,51 +31,15 @@ TileFate FlashAttention3Scene::fate(const LaneMoment& now, int q_tile, int k_til
   return here ? TileFate::now : TileFate::gone;
 }
 
-bool FlashAttention3Scene::row_begun(const LaneMoment& now, int q_tile) const {
-  for (int k = 0; k < trace_.plan.k_tiles; ++k) {
-    if (seen(now, trace_.visit(q_tile, k))) return true;
-  }
-  return false;
-}
-
-bool FlashAttention3Scene::row_through(const LaneMoment& now, int q_tile) const {
-  if (now.through) return true;
-  bool any = false;
-  for (int k = 0; k < trace_.plan.k_tiles; ++k) {
-    const TileVisit& visit = trace_.visit(q_tile, k);
-    if (visit.order < 0) continue;
-    any = true;
-    if (!seen(now, visit)) return false;
-    if (step_of(trace_.steps, visit) == now.step && now.phase != LanePhase::values) return false;
-  }
-  return any;
-}
-
-Bytes FlashAttention3Scene::asked_by(const LaneMoment& now, const LedgerRow& row) const {
-  const auto of = [&](double loads, double stores) {
-    return Bytes{loads * static_cast<double>(row.loaded), stores * static_cast<double>(row.stored)};
-  };
-  if (now.through) return of(1, 1);
-  if (now.step == 0) return {};
-  int visits = 0, known = 0, begun = 0, through = 0;
-  for (const TileVisit& visit : trace_.visits) {
-    if (visit.order < 0 || visit.block != trace_.chosen.block) continue;
-    ++visits;
-    known += seen(now, visit) ? 1 : 0;
-  }
-  for (int q = 0; q < trace_.plan.q_tiles; ++q) {
-    begun += row_begun(now, q) ? 1 : 0;
-    through += row_through(now, q) ? 1 : 0;
-  }
-  const double rows = trace_.plan.q_tiles;
-  switch (row.tensor) {
+Bytes FlashAttention3Scene::shares_by(const LaneMoment& now, Tensor tensor) const {
+  switch (tensor) {
     case Tensor::q:
-      return of(begun / rows, 0);
+      return {share_of_rows(now, true), 0};
     case Tensor::o:
     case Tensor::lse:
-      return of(0, through / rows);
+      return {0, share_of_rows(now, false)};
     default:
-      return of(visits == 0 ? 1 : static_cast<double>(known) / visits, 0);
+      return {share_of_visits(now, trace_.chosen.block), 0};
   }
 }
 
@@ -175,39 +111,10 @@ std::vector<FlashAttention3Scene::LaneSpan> FlashAttention3Scene::lane_spans() c
 
 // ---- tables and hands -------------------------------------------------------------------------------
 
-std::vector<picture::Subject> FlashAttention3Scene::subjects_of_row(std::string_view table_id,
-                                                                    int row) const {
-  if (table_id == "steps" && row >= 0 && row < steps_in_all()) {
-    return {{"step", row}, {"k_tile", trace_.steps[static_cast<std::size_t>(row)].k_tile}};
-  }
-  if (table_id == "ledger" && row >= 0 && row < std::ssize(trace_.ledger)) {
-    return {{"tensor", static_cast<int>(trace_.ledger[static_cast<std::size_t>(row)].tensor)}};
-  }
-  return Scene::subjects_of_row(table_id, row);
-}
-
 std::optional<picture::Subject> FlashAttention3Scene::subject_of_column(
     std::string_view table_id, std::string_view column_id) const {
   if (table_id != "steps" || (column_id != "m" && column_id != "l")) return std::nullopt;
   return picture::Subject{std::string(column_id), 0};
-}
-
-std::optional<Cursor> FlashAttention3Scene::leads_to(const View&, const picture::Key& item) const {
-  if (!item.is({"S"}) || item.i != trace_.chosen.q_tile) return std::nullopt;
-  for (int step = 1; step <= steps_in_all(); ++step) {
-    if (trace_.steps[static_cast<std::size_t>(step - 1)].k_tile == item.j) {
-      return Cursor{step, steps().last_phase(step)};
-    }
-  }
-  return std::nullopt;
-}
-
-/// A tile of queries that is clicked: its last query is followed.
-std::optional<lab::Settings> FlashAttention3Scene::dropped(const View&, const picture::Key& item,
-                                                           const picture::Key&) const {
-  if (!item.is({"Q"}) || item.i < 0 || item.i >= trace_.plan.q_tiles) return std::nullopt;
-  const int last = std::min((item.i + 1) * trace_.plan.block_q, trace_.shape.length) - 1;
-  return lab::Settings{{"query", std::int64_t{last}}};
 }
 
 std::vector<std::string> FlashAttention3Scene::stage_knobs() const {
@@ -234,38 +141,21 @@ std::vector<picture::Symbol> FlashAttention3Scene::symbols(const View&) const {
 std::vector<Readout> FlashAttention3Scene::readouts(const View& view) const {
   using flash_attention_3::Step;
   const LaneMoment now = moment(view.cursor);
-  const std::string kernel = "recorded by the kernel while it ran on " + report_.device.name;
   // ℓ of the tile is there with its weights: before that it is that of the tile before.
   const Step* sums = now.phase >= LanePhase::softmax ? now.now : now.before;
   const auto text = [](const Step* step, float Step::*field) {
     return step == nullptr ? std::string("–") : number(static_cast<double>(step->*field), 2);
   };
   std::vector<Readout> all = {
-      {"m", "maximum m", text(now.now, &Step::m_after), "", lab::Provenance::traced, kernel},
-      {"l", "sum ℓ", text(sums, &Step::l), "", lab::Provenance::traced, kernel}};
+      {"m", "maximum m", text(now.now, &Step::m_after), "", lab::Provenance::traced,
+       kernel_words()},
+      {"l", "sum ℓ", text(sums, &Step::l), "", lab::Provenance::traced, kernel_words()}};
   all[0].about = {"m", 0};
   all[1].about = {"l", 0};
-  double asked = 0;
-  for (const LedgerRow& row : trace_.ledger) {
-    const Bytes bytes = asked_by(now, row);
-    asked += bytes.loaded + bytes.stored;
-  }
-  all.push_back({"asked", "asked by the block", bytes_text(asked), "",
-                 now.through ? lab::Provenance::traced : lab::Provenance::derived,
-                 now.through ? kernel
-                             : "the traced bytes of each tensor, times the share of its tiles that "
-                               "are through"});
+  all.push_back(asked_readout(now, "asked by the block"));
   if (now.through && now.step > 0) {
-    const auto c = static_cast<std::size_t>(trace_.chosen.component);
-    const double got = static_cast<double>(trace_.answer.o[c]), exact = trace_.answer.exact[c];
-    const bool wrong = (broken() && trace_.result.wrong > 0) ||
-                       (fails(report_, "output") && !words::close(got, exact, 1e-2));
-    all.push_back({"error", "off the exact O by", number(std::abs(got - exact), 4), "",
-                   lab::Provenance::derived,
-                   fmt::format("|{} − {}|: component {} of the query, against double on the same "
-                               "rounded inputs",
-                               number(got, 5), number(exact, 5), trace_.chosen.component),
-                   wrong ? Readout::wrong : Readout::good});
+    all.push_back(
+        error_readout("off the exact O by", "output", trace_.answer.o, trace_.answer.exact));
   }
   return all;
 }
@@ -273,28 +163,17 @@ std::vector<Readout> FlashAttention3Scene::readouts(const View& view) const {
 SourceMark FlashAttention3Scene::source(const View& view) const {
   using flash_attention_3::Mark;
   const LaneMoment now = moment(view.cursor);
-  const auto at = [](LanePhase phase) {
-    return static_cast<int>(phase == LanePhase::scores    ? Mark::issues_s
-                            : phase == LanePhase::softmax ? Mark::weights
-                                                          : Mark::issues_o);
+  const flash_attention_3::Step step = now.now == nullptr ? flash_attention_3::Step{} : *now.now;
+  const auto text = [](float value, int digits) {
+    return number(static_cast<double>(value), digits);
   };
-  SourceMark mark = source_mark(flash_attention_3::kSourcePath, trace_.lines,
-                                now.now == nullptr ? -1 : at(now.phase));
-  if (now.now == nullptr) return mark;
-  const auto say = [&](LanePhase phase, std::string value) {
-    const int line = trace_.lines[static_cast<std::size_t>(at(phase))];
-    if (line > 0) mark.values[line] = std::move(value);
-  };
-  say(LanePhase::scores, fmt::format("tile = {}", now.now->k_tile));
-  if (now.phase >= LanePhase::softmax) {
-    say(LanePhase::softmax,
-        fmt::format("m = {}, rescale = {}", number(static_cast<double>(now.now->m_after), 2),
-                    number(static_cast<double>(now.now->rescale), 3)));
-  }
-  if (now.phase == LanePhase::values) {
-    say(LanePhase::values, fmt::format("l = {}", number(static_cast<double>(now.now->l), 2)));
-  }
-  return mark;
+  return lines_of(
+      now, flash_attention_3::kSourcePath,
+      {{LanePhase::scores, static_cast<int>(Mark::issues_s), fmt::format("tile = {}", step.k_tile)},
+       {LanePhase::softmax, static_cast<int>(Mark::weights),
+        fmt::format("m = {}, rescale = {}", text(step.m_after, 2), text(step.rescale, 3))},
+       {LanePhase::values, static_cast<int>(Mark::issues_o),
+        fmt::format("l = {}", text(step.l, 2))}});
 }
 
 }  // namespace tilestep::scenes

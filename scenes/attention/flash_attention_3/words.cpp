@@ -17,7 +17,8 @@ std::string FlashAttention3Scene::sentence(const LaneMoment& now) const {
     return fmt::format("Nothing is computed: a warp copies, and {} of 64 queries each wait.",
                        counted(consumers(), "warpgroup"));
   }
-  if (judged(now)) return fmt::format("{}: {}", name_of(trace_.broken), outcome());
+  if (judged(now))
+    return fmt::format("{}: {}", name_of(trace_.broken), outcome_of(trace_, "O", false));
   const flash_attention_3::Step& step = *now.now;
   const int q = trace_.chosen.q_tile, k = step.k_tile, query = trace_.chosen.query;
   const auto text = [](float value) { return number(static_cast<double>(value), 2); };
@@ -45,22 +46,6 @@ std::string FlashAttention3Scene::brief(const LaneMoment& now) const {
   if (judged(now)) return trace_.result.outcome;
   constexpr const char* kDoing[] = {"", "scores", "softmax", "O += P V"};
   return fmt::format("Tile {}: {}", now.now->k_tile, kDoing[static_cast<std::size_t>(now.phase)]);
-}
-
-std::string FlashAttention3Scene::outcome() const {
-  const attention::BrokenResult& what = trace_.result;
-  if (what.wrong == 0) return "O is right this time, which proves nothing.";
-  return fmt::format("{} of {} numbers of O {} wrong.", what.wrong, what.elements,
-                     what.wrong == 1 ? "is" : "are");
-}
-
-/// The worst of it in numbers.
-std::string FlashAttention3Scene::result_sentence() const {
-  const attention::BrokenResult& what = trace_.result;
-  if (what.wrong == 0) return "no number is wrong";
-  return fmt::format("first wrong: head {}, query {}, component {}: {} instead of {}; worst by {}",
-                     what.head, what.query, what.component, number(what.got, 4),
-                     number(what.want, 4), number(what.largest, 4));
 }
 
 }  // namespace tilestep::scenes

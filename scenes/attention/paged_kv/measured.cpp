@@ -67,11 +67,7 @@ std::optional<Question> prefix_question(const lab::Report& bench) {
 }  // namespace
 
 std::vector<Question> PagedKvScene::measured_questions(const lab::Report& bench) const {
-  std::vector<Question> all;
-  for (const auto& each : {page_question(bench), prefix_question(bench)}) {
-    if (each) all.push_back(shuffled(*each, bench));
-  }
-  return all;
+  return asked_of(bench, {page_question(bench), prefix_question(bench)});
 }
 
 measured::Spec PagedKvScene::measured_spec() const {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "kernels/attention/shared/matrix.hpp"
 #include "scenes/picture/parts.hpp"
 #include "scenes/picture/picture.hpp"
+#include "scenes/picture/view.hpp"
 #include "scenes/shared/measured.hpp"
 
 /// \file
@@ -106,6 +108,38 @@ std::vector<picture::Text> formula_texts(const std::vector<std::string>& rows,
 /// What there is to say, one line each: `result`, what a break did, comes first. `tight` spares height.
 picture::Box notes_box(const attention::Matrix& trace, const std::string& result,
                        std::vector<std::string> lines, bool tight);
+
+// ---- what is said and asked alike: said.cpp ------------------------------------------------------------
+
+/// Tiles of scores that were computed by now; bytes, by `kernel` or (empty) reckoned; and how far a number is off.
+Readout computed_readout(const attention::Matrix& trace, int tiles);
+Readout bytes_readout(const char* label, double bytes, const std::string& kernel);
+Readout off_readout(const attention::Matrix& trace, const char* label, double got, double exact,
+                    bool failed);
+/// Of how many tiles are computed; what a break came to, for `of`, "O", in a picture whose result is the box `outputs`.
+Question visited_question(const attention::Matrix& trace, const char* verb,
+                          std::vector<std::int64_t> others, std::string because);
+std::string outcome_of(const attention::Matrix& trace, std::string_view of, bool several);
+Question outcome_question(const attention::Matrix& trace, std::string_view broken,
+                          std::string_view of, bool several);
+/// The worst of it in numbers.
+std::string result_sentence_of(const attention::Matrix& trace, bool names_tensor);
+/// To what ℓ shrinks when a tile raises the maximum from `m_before` to `m_after`.
+struct Shrinking {
+  double m_before, m_after, l, rescale;
+};
+Question shrunk_sum_question(const attention::Matrix& trace, int k_tile, const Shrinking& by,
+                             double most_l);
+/// What the dispatcher chose where it is not what was asked for.
+std::vector<std::string> dispatch_notes(const attention::Matrix& trace);
+/// "query 5 of head 1, at keys 0–31".
+std::string chosen_words(const attention::Matrix& trace, int k_tile);
+/// What a bench has of a rung at head dimension 128 without a mask.
+std::optional<double> rate_of(const lab::Report& bench, const char* table, std::string_view rung,
+                              std::string_view length, std::string_view column = "tflops");
+/// How a rung does beside cuDNN at length 16384. Nothing where that was not measured.
+std::optional<Question> library_question(const lab::Report& bench, const char* view,
+                                         const char* table, const char* rung);
 
 // ---- measured: measured.cpp ----------------------------------------------------------------------------
 

@@ -310,12 +310,8 @@ std::optional<Question> loop_question(const lab::Report& bench) {
 }  // namespace
 
 std::vector<Question> MoeRoutingScene::measured_questions(const lab::Report& bench) const {
-  std::vector<Question> all;
-  for (const auto& each : {one_hot_question(bench), padding_question(bench), busy_question(bench),
-                           loop_question(bench)}) {
-    if (each) all.push_back(shuffled(*each, bench));
-  }
-  return all;
+  return asked_of(bench, {one_hot_question(bench), padding_question(bench), busy_question(bench),
+                          loop_question(bench)});
 }
 
 std::vector<std::string> MoeRoutingScene::stage_knobs() const {

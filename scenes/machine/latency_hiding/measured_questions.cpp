@@ -194,16 +194,12 @@ std::optional<Question> branch_question(const lab::Report& bench) {
 }  // namespace
 
 std::vector<Question> LatencyHidingScene::measured_questions(const lab::Report& bench) const {
-  std::vector<Question> all;
-  for (const auto& each : {quarter_question(bench, "one-load", "quarter-one-load",
-                                            "Each thread has one load of 4 bytes in flight."),
-                           quarter_question(bench, "copy", "quarter-wide",
-                                            "Each thread has several loads of 16 bytes in flight."),
-                           knee_question(bench), loaded_question(bench), spill_question(bench),
-                           chains_question(bench), branch_question(bench)}) {
-    if (each) all.push_back(shuffled(*each, bench));
-  }
-  return all;
+  return asked_of(bench, {quarter_question(bench, "one-load", "quarter-one-load",
+                                           "Each thread has one load of 4 bytes in flight."),
+                          quarter_question(bench, "copy", "quarter-wide",
+                                           "Each thread has several loads of 16 bytes in flight."),
+                          knee_question(bench), loaded_question(bench), spill_question(bench),
+                          chains_question(bench), branch_question(bench)});
 }
 
 }  // namespace tilestep::scenes

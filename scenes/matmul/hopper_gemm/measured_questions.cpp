@@ -214,13 +214,9 @@ std::optional<Question> order_question(const lab::Report& bench) {
 }  // namespace
 
 std::vector<Question> HopperGemmScene::measured_questions(const lab::Report& bench) const {
-  std::vector<Question> all;
-  for (const auto& each : {stages_question(bench), library_question(bench), wgmma_question(bench),
-                           older_question(bench), fed_question(bench), conflict_question(bench),
-                           order_question(bench), data_question(bench)}) {
-    if (each) all.push_back(shuffled(*each, bench));
-  }
-  return all;
+  return asked_of(bench, {stages_question(bench), library_question(bench), wgmma_question(bench),
+                          older_question(bench), fed_question(bench), conflict_question(bench),
+                          order_question(bench), data_question(bench)});
 }
 
 }  // namespace tilestep::scenes

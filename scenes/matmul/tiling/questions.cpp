@@ -243,12 +243,8 @@ std::optional<Question> library_question(const lab::Report& bench) {
 }  // namespace
 
 std::vector<Question> TilingScene::measured_questions(const lab::Report& bench) const {
-  std::vector<Question> all;
-  for (const auto& each :
-       {fewer_loads_question(bench), dram_question(bench), library_question(bench)}) {
-    if (each) all.push_back(shuffled(*each, bench));
-  }
-  return all;
+  return asked_of(bench,
+                  {fewer_loads_question(bench), dram_question(bench), library_question(bench)});
 }
 
 std::vector<std::string> TilingScene::stage_knobs() const {

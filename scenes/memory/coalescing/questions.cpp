@@ -220,11 +220,7 @@ std::optional<Question> offset_question(const lab::Report& bench) {
 }  // namespace
 
 std::vector<Question> CoalescingScene::measured_questions(const lab::Report& bench) const {
-  std::vector<Question> all;
-  for (const auto& each : {wide_question(bench), stride_question(bench), offset_question(bench)}) {
-    if (each) all.push_back(shuffled(*each, bench));
-  }
-  return all;
+  return asked_of(bench, {wide_question(bench), stride_question(bench), offset_question(bench)});
 }
 
 std::vector<std::string> CoalescingScene::stage_knobs() const {

@@ -218,11 +218,7 @@ std::optional<Question> rate_question(const lab::Report& bench) {
 
 std::vector<Question> AccumulatorPrecisionScene::measured_questions(
     const lab::Report& bench) const {
-  std::vector<Question> all;
-  for (const auto& each : {normal_question(bench), price_question(bench), rate_question(bench)}) {
-    if (each) all.push_back(shuffled(*each, bench));
-  }
-  return all;
+  return asked_of(bench, {normal_question(bench), price_question(bench), rate_question(bench)});
 }
 
 std::vector<std::string> AccumulatorPrecisionScene::stage_knobs() const {

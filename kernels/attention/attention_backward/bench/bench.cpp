@@ -22,31 +22,16 @@ class Bench : public AttentionBench {
     if (sizes_.quick) {
       lab::leave_out(report, {"other lengths", "other head dimensions"});
     }
-    const double share =
-        0.95 / static_cast<double>(2 * sizes_.head_dims.size() * sizes_.lengths.size());
-    double from = 0.02;
-    for (std::size_t i = 0; i < sizes_.head_dims.size(); ++i) {
-      for (const int length : sizes_.lengths) {
-        for (const Mask mask : {Mask::none, Mask::causal}) {
-          climb_one({{mask, length, 0, 0},
-                     sizes_.heads[i],
-                     sizes_.heads[i],
-                     sizes_.head_dims[i],
-                     ScoreMod::none},
-                    from, from + share);
-          from += share;
-        }
-      }
-    }
+    for_each_task(sizes_.head_dims, sizes_.heads, sizes_.lengths,
+                  [&](const Task& task, double share) { climb_one(task, 0.95 * share); });
     add_rates("backward", "The backward pass", "backward_peers",
               "The backward pass's peers, timed in turn with it", true);
-    lab::append(report.checks, ladder.checks());
     report.summary = summary();
   }
 
  private:
   /// D and dQ's conversion are part of it.
-  void climb_one(const Task& task, double from, double to) {
+  void climb_one(const Task& task, double share) {
     BackwardProblem problem(device, task);
     lab::LadderPlan plan = plan_for(task, problem.bytes(), problem.flops(), "backward, ");
     plan.rate_id = "backward_rate";
@@ -64,7 +49,7 @@ class Bench : public AttentionBench {
       }
       plan.rungs.push_back(std::move(rung));
     }
-    keep(climb(plan, from, to));
+    keep(climb(plan, share));
   }
 
   /// The kernels for Hopper run on nothing else.
@@ -87,10 +72,7 @@ class Bench : public AttentionBench {
 }  // namespace
 
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes) {
-  const BenchSizes asked = lab::sizes_asked(sizes);
-  Bench bench({device, progress}, asked);
-  bench.run();
-  return std::move(bench.report);
+  return lab::run_bench<Bench>(device, progress, sizes);
 }
 
 }  // namespace tilestep::attention_backward

@@ -20,10 +20,7 @@ struct BenchSizes {
   }
 };
 
-/// The bench with these sizes. The device can time. Tables:
-///  - `backward`: rung, what_changed, head_dim, mask, length, configuration, tflops, p10, p90, time, fraction (of cuDNN),
-///    torch_fraction
-///  - `backward_peers`: peer, head_dim, mask, length, tflops, p10, p90
+/// The bench with these sizes. The device can time.
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes);
 
 }  // namespace tilestep::attention_backward

@@ -16,11 +16,11 @@ hopper::Problem hopper_problem_of(const Task& task) {
   return problem;
 }
 
+}  // namespace
+
 BackwardRoundings roundings_of(BackwardRung rung, int head_dim) {
   return {.rounded_weights = rung == BackwardRung::hopper && head_dim == 64};
 }
-
-}  // namespace
 
 std::vector<TimedBackward> timed_backward(const Kernels& kernels, BackwardRung rung, int head_dim) {
   std::vector<TimedBackward> found;

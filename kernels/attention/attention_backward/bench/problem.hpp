@@ -24,6 +24,8 @@ constexpr auto reasons_of(BackwardRung) {
        "memory."});
 }
 
+BackwardRoundings roundings_of(BackwardRung rung, int head_dim);
+
 /// A backward kernel that is timed: of `BackwardKernels::configurations`, or the one for Hopper.
 struct TimedBackward {
   BackwardRung rung = BackwardRung::recompute;

@@ -2,29 +2,17 @@
 
 #include "kernels/attention/attention_backward/run/explained.hpp"
 
-#include <span>
-
-#include "kernels/attention/attention_backward/run/ledger.hpp"
+#include "kernels/base/lab/result.hpp"
 #include "kernels/base/numeric/index.hpp"
 
 namespace tilestep::attention_backward {
 namespace {
 
+using lab::unwritten, lab::uploaded;
 using numeric::elements_of;
 
-template <class T>
-simt::Buffer<T> plain(simt::Device& device, const std::vector<T>& host) {
-  return simt::Buffer<T>(device, std::span<const T>(host));
-}
-/// Holds NaN until a kernel writes to it.
-template <class T>
-simt::Buffer<T> empty(simt::Device& device, std::size_t count) {
-  simt::Buffer<T> buffer(device, count);
-  buffer.fill(0xFF);
-  return buffer;
-}
 simt::Buffer<std::uint16_t> sent(simt::Device& device, const std::vector<float>& values) {
-  return plain(device, words_of(values));
+  return uploaded(device, words_of(values));
 }
 
 /// D of the rows that are there.
@@ -66,13 +54,13 @@ Outcome run_explained(simt::Device& device, const Params& params, const Inputs& 
   const std::size_t padded = elements_of(task.heads, plan.q_tiles * plan.block_q);
   const auto q = sent(device, inputs.q), k = sent(device, inputs.k), v = sent(device, inputs.v),
              o = sent(device, outcome.forward.o), d_o = sent(device, d_output);
-  const auto begins = plain(device, inputs.begins);
-  const auto lse = plain(device, outcome.forward.lse);
-  auto terms = empty<float>(device, 2 * padded);
-  auto sums = empty<float>(device, padded * static_cast<std::size_t>(plan.columns));
-  auto dq = empty<std::uint16_t>(device, inputs.q.size()),
-       dk = empty<std::uint16_t>(device, inputs.k.size()),
-       dv = empty<std::uint16_t>(device, inputs.v.size());
+  const auto begins = uploaded(device, inputs.begins);
+  const auto lse = uploaded(device, outcome.forward.lse);
+  auto terms = unwritten<float>(device, 2 * padded);
+  auto sums = unwritten<float>(device, padded * static_cast<std::size_t>(plan.columns));
+  auto dq = unwritten<std::uint16_t>(device, inputs.q.size()),
+       dk = unwritten<std::uint16_t>(device, inputs.k.size()),
+       dv = unwritten<std::uint16_t>(device, inputs.v.size());
   RecordBuffers records(device, plan, task.heads, 3);
   kernels_of(device).explain(
       device, plan, task, break_of(params.omits),

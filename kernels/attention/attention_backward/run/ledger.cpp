@@ -1,9 +1,9 @@
 // Bytes that a backward pass asks for and holds in memory, and what it multiplies: of the kernels here, and by arithmetic
 // of a pass that would keep its weights.
 
-#include "kernels/attention/attention_backward/run/ledger.hpp"
-
 #include <algorithm>
+
+#include "kernels/attention/attention_backward/run/explained.hpp"
 
 namespace tilestep::attention_backward {
 

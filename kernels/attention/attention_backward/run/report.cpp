@@ -6,9 +6,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "kernels/attention/attention_backward/run/ledger.hpp"
+#include "kernels/attention/attention_backward/run/explained.hpp"
 #include "kernels/attention/attention_backward/run/run.hpp"
-#include "kernels/attention/flash_attention/run/ledger.hpp"
+#include "kernels/attention/flash_attention/run/explained.hpp"
 #include "kernels/base/lab/check.hpp"
 #include "kernels/base/lab/closest.hpp"
 #include "kernels/base/lab/plural.hpp"
@@ -87,38 +87,16 @@ void add_measurements(lab::Report& report, const Run& run) {
   const Trace& trace = run.trace;
   constexpr const char* name = "backward";
   const Task task = task_of(run.excerpt.params);
-  report.add(lab::traced("asked_bytes", name, asked_by(trace), "B",
-                         "by the backward pass of all that ran"));
-  report.add(lab::derived("held_bytes", name, held_by(trace), "B",
-                          "memory of all tensors of the backward pass, of the whole problem"));
+  add_tile_measurements(report, trace, name, "by the backward pass of all that ran",
+                        "memory of all tensors of the backward pass");
   report.add(lab::derived("kept_bytes", name, kept_by(trace), "B",
                           "of it what the forward pass keeps for the backward pass"));
-  report.add(lab::traced("visited_tiles", name, visited(trace), "tiles",
-                         fmt::format("of {} of the chosen head", trace.visits.size())));
   report.add(lab::derived("needed_flops", name,
                           2 * flash_attention::needed_flops(task, run.excerpt.begins), "FLOP",
                           "8 · head_dim for each pair of a query and a key that it sees"));
   report.add(lab::derived("computed_flops", name,
                           flops_of(run.sound.plan, task, run.excerpt.begins), "FLOP",
                           "whole tiles, filled columns, five products of each"));
-}
-
-std::string summary_of(const Run& run) {
-  const Trace& trace = run.trace;
-  if (trace.broken != Break::none) {
-    const BrokenResult& result = trace.result;
-    std::string text = fmt::format("backward with {}: {}", name_of(trace.broken), result.outcome);
-    if (result.wrong > 0) {
-      text += fmt::format(", {} of {} numbers of dQ, dK and dV", result.wrong, result.elements);
-    }
-    return text + ".";
-  }
-  std::string text = fmt::format(
-      "backward: {} of {} of scores a head, {} asked of memory, {} kept since the forward pass",
-      visited(trace), lab::plural(static_cast<std::int64_t>(trace.visits.size()), "tile"),
-      bytes_text(asked_by(trace)), bytes_text(kept_by(trace)));
-  if (!trace.plan.cut.empty()) text += "; " + trace.plan.cut;
-  return text + ".";
 }
 
 // ---- tables -----------------------------------------------------------------------------------------
@@ -235,7 +213,9 @@ std::vector<lab::Table> tables_of(const Trace& trace) {
 
 lab::Report report_of(const Run& run) {
   lab::Report report;
-  report.summary = summary_of(run);
+  report.summary =
+      summary_of(run.trace, "backward", "dQ, dK and dV",
+                 fmt::format(", {} kept since the forward pass", bytes_text(kept_by(run.trace))));
   for (lab::Table& table : tables_of(run.trace)) report.add(std::move(table));
   report.add(passes_table(run.params));
   add_measurements(report, run);

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <tuple>
 
-#include "kernels/attention/attention_backward/run/ledger.hpp"
+#include "kernels/attention/attention_backward/run/explained.hpp"
 #include "kernels/attention/shared/weights.hpp"
 #include "kernels/base/numeric/index.hpp"
 
@@ -117,11 +117,6 @@ struct Compared {
   Tensor tensor;
   const std::vector<float>& got;
   const numeric::AllBounded& exact;
-
-  /// Whether the element is off by more than rounding can explain; NaN is.
-  bool is_wrong(std::size_t i) const {
-    return !(std::abs(static_cast<double>(got[i]) - exact.value[i]) <= exact.bound[i]);
-  }
 };
 std::array<Compared, 3> gradients_of(const Run& run, const Outcome& shown) {
   const BackwardReference& exact = run.exact_gradients;
@@ -130,29 +125,13 @@ std::array<Compared, 3> gradients_of(const Run& run, const Outcome& shown) {
            {Tensor::dv, shown.dv, exact.dv}}};
 }
 
-/// Elements of one head that are wrong, added to those of the tiles of `size` rows.
-void add_wrong(std::vector<int>& wrong, const Compared& of, const Trace& trace, int head,
-               int size) {
-  for (int row = 0; row < trace.shape.length; ++row) {
-    for (int c = 0; c < trace.shape.head_dim; ++c) {
-      if (of.is_wrong(index_of(head * trace.shape.length + row, c, trace.shape.head_dim))) {
-        ++wrong[static_cast<std::size_t>(row / size)];
-      }
-    }
-  }
-}
-
 BrokenResult result_of(const Run& run, const Outcome& shown, const Trace& trace) {
   BrokenResult result;
   if (run.params.omits == Omission::none) return result;
   for (const Compared& one : gradients_of(run, shown)) {
-    result.elements += static_cast<int>(one.got.size());
-    for (std::size_t i = 0; i < one.got.size(); ++i) {
-      result.add(one.tensor, i, static_cast<double>(one.got[i]), one.exact.value[i],
-                 one.exact.bound[i], trace.shape.length, trace.shape.head_dim);
-    }
+    result.add(one.tensor, one.got, one.exact, trace.shape.length, trace.shape.head_dim);
   }
-  result.outcome = result.wrong > 0 ? "wrong numbers" : "right";
+  result.judge();
   return result;
 }
 
@@ -171,17 +150,7 @@ Trace trace_of(const Run& run, const Outcome& shown, const Inputs& inputs,
   const Params& part = run.excerpt.params;
   const TilePlan& plan = shown.plan;
   Trace trace;
-  trace.plan = {plan.filled,  plan.resized, run.excerpt.cut,
-                plan.block_q, plan.block_k, plan.q_tiles,
-                plan.k_tiles, plan.threads, static_cast<int>(plan.shared_bytes),
-                shown.blocks};
-  trace.shape = {part.seq,         part.heads,          part.kv_heads, run.params.seq,
-                 run.params.heads, run.params.kv_heads, plan.head_dim, plan.columns};
-  trace.mask = part.mask;
-  trace.window = run.params.rule().window;
-  if (part.mask == Mask::document) {
-    trace.documents = document_lengths(run.params.seq, run.params.seed);
-  }
+  describe(trace, run.params, run.excerpt, plan, shown.blocks);
   trace.broken = break_of(part.omits);
   trace.clock_unit = emulated ? "tiles" : "ns";
   trace.chosen = {run.chosen.head, run.chosen.query, run.chosen.component,
@@ -202,9 +171,13 @@ Trace trace_of(const Run& run, const Outcome& shown, const Inputs& inputs,
   if (run.params.omits != Omission::none) {
     const auto all = gradients_of(run, shown);
     const int kv_head = run.chosen.head / (trace.shape.heads / trace.shape.kv_heads);
-    add_wrong(trace.wrong, all[0], trace, run.chosen.head, trace.plan.block_q);
-    add_wrong(trace.wrong_dk, all[1], trace, kv_head, trace.plan.block_k);
-    add_wrong(trace.wrong_dv, all[2], trace, kv_head, trace.plan.block_k);
+    const auto wrong = [&](int i, int head, int size) {
+      const Compared& one = all[static_cast<std::size_t>(i)];
+      return wrong_of_tiles(one.got, one.exact, head * part.seq, part.seq, plan.head_dim, size);
+    };
+    trace.wrong = wrong(0, run.chosen.head, plan.block_q);
+    trace.wrong_dk = wrong(1, kv_head, plan.block_k);
+    trace.wrong_dv = wrong(2, kv_head, plan.block_k);
   }
   trace.result = result_of(run, shown, trace);
   return trace;
@@ -219,12 +192,6 @@ Excerpt excerpt_of(const Params& params) {
     return std::int64_t{plan.q_tiles} * plan.k_tiles <= kMostTiles &&
            1.4 * flops_of(plan, task_of(part), begins) <= kMostFlops;
   });
-}
-
-Inputs inputs_of(const Excerpt& excerpt) {
-  Inputs inputs = make_inputs(task_of(excerpt.params), Data::random, excerpt.params.seed);
-  inputs.begins = excerpt.begins;
-  return inputs;
 }
 
 Run run_of(const Params& params, simt::Device& device, lab::Progress& progress) {

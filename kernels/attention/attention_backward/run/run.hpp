@@ -11,8 +11,6 @@ namespace tilestep::attention_backward {
 /// The part of a problem that a run explains.
 using Excerpt = ExcerptOf<Params>;
 Excerpt excerpt_of(const Params& params);
-/// What its kernels get.
-Inputs inputs_of(const Excerpt& excerpt);
 
 /// What a run has gathered.
 struct Run {

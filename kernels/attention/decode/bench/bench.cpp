@@ -55,7 +55,6 @@ class Bench : public CacheBench {
       climb_contexts();
       climb_latent();
     }
-    lab::append(report.checks, ladder.checks());
     report.summary = summary();
   }
 
@@ -168,7 +167,6 @@ class Bench : public CacheBench {
 
   void climb_formats() {
     std::vector<lab::Timed> rows;
-    double done = 0.35;
     for (const int page_size : {16, 64}) {
       std::optional<double> plain;
       for (const KvType type : all_of<KvType>()) {
@@ -181,8 +179,7 @@ class Bench : public CacheBench {
         plan.counters = {kDramPipe, kIssueSlots, kAluPipe};
         plan.rungs = {made("paged-balanced", fmt::format("format_{}", name_of(type)), problem, {})};
         plan.cells = {{"kv_dtype", lab::Cell(type)}, {"page_size", lab::Cell(page_size)}};
-        lab::Timed timed = climb(plan, done, done + 0.03).rungs.at(0);
-        done += 0.03;
+        lab::Timed timed = climb(plan, 0.03).rungs.at(0);
         if (!timed.timed()) continue;
         const double time = timed.time_ms.median;
         if (type == KvType::bf16) plain = time;
@@ -209,7 +206,6 @@ class Bench : public CacheBench {
 
   void climb_schemes() {
     std::vector<lab::Timed> rows;
-    double done = 0.7;
     for (const int shared_by : sizes_.shared_by) {
       Step step = sizes_.step;
       step.kv_heads = step.heads / shared_by;
@@ -227,8 +223,7 @@ class Bench : public CacheBench {
                     {"batch", lab::Cell(step.batch)},
                     {"token_bytes", lab::Cell(token_bytes(layer, step.type))},
                     {"intensity", lab::Cell(intensity(layer, step.type, Scales::token))}};
-      lab::Timed timed = climb(plan, done, done + 0.02).rungs.at(0);
-      done += 0.02;
+      lab::Timed timed = climb(plan, 0.02).rungs.at(0);
       if (!timed.timed()) continue;
       timed.cells["tokens"] = step.batch / timed.time_ms.median * 1e3;
       rows.push_back(std::move(timed));
@@ -249,7 +244,6 @@ class Bench : public CacheBench {
 
   void climb_batches() {
     std::vector<lab::Timed> rows;
-    double done = 0.78;
     for (const int batch : sizes_.batches) {
       Step step = sizes_.step;
       step.batch = batch;
@@ -260,8 +254,7 @@ class Bench : public CacheBench {
         plan.rungs.push_back(made(way.name, "batches", problem, way.how));
       }
       plan.cells = {{"batch", lab::Cell(batch)}};
-      keep(rows, climb(plan, done, done + 0.01));
-      done += 0.01;
+      keep(rows, climb(plan, 0.01));
     }
     add_table("batches", "Requests of one length: a block for each K/V head, against equal pieces",
               {whole("batch"), lab::Column{"rung", "launching"}, lab::Column{"time", "time"},
@@ -272,7 +265,6 @@ class Bench : public CacheBench {
 
   void climb_contexts() {
     std::vector<lab::Timed> rows;
-    double done = 0.86;
     for (const int context : sizes_.contexts) {
       Step step = sizes_.step;
       step.batch = 1;
@@ -287,8 +279,7 @@ class Bench : public CacheBench {
         plan.rungs.push_back(made(way.name, "contexts", problem, way.how));
       }
       plan.cells = {{"context", lab::Cell(context)}};
-      keep(rows, climb(plan, done, done + 0.008));
-      done += 0.008;
+      keep(rows, climb(plan, 0.008));
     }
     add_table("contexts", "One request alone",
               {whole("context"), lab::Column{"rung", "launching"}, lab::Column{"time", "time"},
@@ -302,7 +293,6 @@ class Bench : public CacheBench {
     const int capability = device.info().compute_capability;
     if (capability != 0 && capability / 10 != 9) return;
     std::vector<lab::Timed> rows;
-    double done = 0.94;
     for (const bool ragged : {false, true}) {
       for (const int page_size : sizes_.latent_page_sizes) {
         if (ragged && page_size != sizes_.latent_page_sizes.front()) continue;
@@ -328,8 +318,7 @@ class Bench : public CacheBench {
                .make = [&problem, balanced] { return problem.runnable(balanced); }}};
           plan.rungs.push_back(std::move(rung));
         }
-        lab::Climb climb = this->climb(plan, done, done + 0.01);
-        done += 0.01;
+        lab::Climb climb = this->climb(plan, 0.01);
         for (lab::Timed& timed : climb.rungs) {
           if (timed.timed()) {
             timed.cells["bandwidth"] = problem.bytes() / timed.time_ms.median / 1e6;
@@ -369,10 +358,7 @@ class Bench : public CacheBench {
 }  // namespace
 
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes) {
-  const BenchSizes asked = lab::sizes_asked(sizes);
-  Bench bench({device, progress}, asked);
-  bench.run();
-  return std::move(bench.report);
+  return lab::run_bench<Bench>(device, progress, sizes);
 }
 
 }  // namespace tilestep::decode

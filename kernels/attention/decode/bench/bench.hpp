@@ -41,26 +41,9 @@ struct BenchSizes {
   int rounds = 3, side_rounds = 1;
   double settle_ms = 600, side_settle_ms = 150;
   bool quick = false;  ///< the ladder alone
-
-  static BenchSizes of_quick() {
-    BenchSizes sizes;
-    sizes.quick = true;
-    return sizes;
-  }
 };
 
-/// The bench with these sizes. The device can time. Tables:
-///  - `ladder`: rung, what_changed
-///  - `ladder_measured`: rung, what_changed, configuration, time, bandwidth, p10, p90, fraction (of a kernel that only
-///    reads), cudnn_fraction (cuDNN reads a cache in one piece, of requests of one length)
-///  - `peers`: peer, time, bandwidth, p10, p90
-///  - `bytes`: rung, least, dram, dram_ratio
-///  - `formats`: kv_dtype, page_size, time, bandwidth, tokens (a second), speedup (over BF16 with such pages), dram_pipe,
-///    issue_slots, alu_pipe
-///  - `batches`: batch, launching, time, bandwidth
-///  - `contexts`: context, launching, time
-///  - `schemes`: shared_by, token_bytes, time, bandwidth, tokens, intensity
-///  - `latent`: launching, page_size, requests (of one length, or ragged), time, tflops, bandwidth; MLA on Hopper
+/// The bench with these sizes. The device can time.
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes);
 
 }  // namespace tilestep::decode

@@ -1,5 +1,3 @@
-#include "kernels/attention/decode/run/excerpt.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "kernels/attention/decode/cost.hpp"
+#include "kernels/attention/decode/run/run.hpp"
 #include "kernels/base/lab/plural.hpp"
 
 namespace tilestep::decode {

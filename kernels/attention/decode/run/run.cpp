@@ -14,15 +14,40 @@
 #include "kernels/base/simt/simt.hpp"
 
 namespace tilestep::decode {
+
 namespace {
 
-/// The same problem with K and V as the cache has them.
-Inputs as_cached(const Inputs& inputs, const Cache& cache) {
-  Inputs kept = inputs;
-  kept.k = cache.k.values;
-  kept.v = cache.v.values;
-  return kept;
+/// What is asked of the kernel for mla.
+latent::ExplainedProblem latent_problem_of(const paged::Problem& problem, const Inputs& inputs) {
+  return {problem.heads,          inputs.layer.row.key,
+          inputs.layer.row.value, problem.page_size,
+          problem.table_pitch,    problem.most_rows,
+          problem.most_requests,  static_cast<float>(inputs.scale),
+          problem.merging};
 }
+
+}  // namespace
+
+Way way_of(simt::Device& device, const Case& of, const Inputs& inputs) {
+  const Kernels& kernels = kernels_of(device);
+  const RowShape& row = inputs.layer.row;
+  if (row.latent == 0) return kv_cache::way_of(device, kernels, of, inputs);
+  // As many query heads go together as a block has room for; each such group reads the latent rows.
+  const int heads = inputs.layer.heads;
+  const int groups = heads / latent::heads_of_item(heads, row.value);
+  return {{heads, groups, inputs.page_size},
+          latent::most_heads(row.value),
+          [&](const Outcome& outcome, const paged::Arrays& arrays, const paged::Explanation& what) {
+            kernels.explain(device, latent_problem_of(outcome.problem, inputs), arrays, what);
+          }};
+}
+
+Outcome run_explained(simt::Device& device, const Case& of, const Inputs& inputs,
+                      const Cache& cache, const Chosen& chosen) {
+  return kv_cache::run_explained(device, of, inputs, cache, chosen, way_of(device, of, inputs));
+}
+
+namespace {
 
 /// Tokens of each request: between half and one and a half times as many as on average.
 std::vector<int> contexts_of(const Params& params) {
@@ -65,23 +90,13 @@ Shape shape_of(const Run& run) {
   return shape;
 }
 
-/// Throws Error for what an edited kernel left unrecorded: a picture would show it as zeros.
-void require_recorded(const Outcome& shown) {
-  const auto items =
-      std::count_if(shown.visits.begin(), shown.visits.end(), [](const paged::Visit& visit) {
-        return visit.block >= 0 && visit.end > 0 && visit.end >= visit.begin;
-      });
-  if (items < std::ssize(shown.visits)) {
-    simt::refuse_unrecorded("the work items", static_cast<std::size_t>(items), shown.visits.size());
-  }
-}
 /// Whether the kernel wrote all of a step.
 bool is_recorded(const paged::StepRecord& step) {
   return step.tokens > 0 && std::bit_cast<std::uint32_t>(step.o) != 0xFFFFFFFFu;
 }
 
 std::vector<ItemTrace> items_of(const Outcome& shown, const Inputs& inputs) {
-  require_recorded(shown);
+  require_items(shown);
   std::vector<ItemTrace> items;
   long long first = std::numeric_limits<long long>::max();
   for (const paged::Visit& visit : shown.visits) first = std::min(first, visit.begin);
@@ -201,11 +216,7 @@ std::int64_t asked_by(const Outcome& outcome) {
 BrokenResult result_of(const Run& run, const Outcome& shown) {
   BrokenResult result;
   result.elements = static_cast<int>(run.exact.o.size());
-  for (std::size_t i = 0; i < run.exact.o.size(); ++i) {
-    const bool near =
-        std::abs(static_cast<double>(shown.o[i]) - run.exact.o[i]) <= run.exact.o_bound[i];
-    result.wrong += near ? 0 : 1;
-  }
+  result.wrong = wrong_numbers(shown, run.exact);
   result.more_bytes = asked_by(shown) - asked_by(run.sound);
   switch (run.excerpt.params.broken) {
     case Break::none:

@@ -1,12 +1,30 @@
 #pragma once
 
+#include <string>
+
+#include "kernels/attention/decode/kernels.hpp"
 #include "kernels/attention/decode/lesson.hpp"
-#include "kernels/attention/decode/run/excerpt.hpp"
-#include "kernels/attention/decode/run/explained.hpp"
+#include "kernels/attention/decode/params.hpp"
+#include "kernels/attention/kv_cache/explained/run_explained.hpp"
 #include "kernels/attention/kv_cache/reference.hpp"
 
 /// The parts that the lesson's answers are put together from.
 namespace tilestep::decode {
+
+/// How the case's kernel takes it: that for heads, or the one for mla.
+Way way_of(simt::Device& device, const Case& of, const Inputs& inputs);
+
+/// Runs the explained kernel with what `of` leaves out. Throws Error as the device does.
+Outcome run_explained(simt::Device& device, const Case& of, const Inputs& inputs,
+                      const Cache& cache, const Chosen& chosen);
+
+/// The part of a problem that a run explains: fewer requests, a shorter context, at last the query heads of one K/V
+/// head. The formulas are of the whole.
+struct Excerpt {
+  Params params;    ///< with what runs
+  std::string cut;  ///< what of the whole that is; empty: all of it
+};
+Excerpt excerpt_of(const Params& params);
 
 /// What a run has gathered.
 struct Run {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <optional>
 
-#include "kernels/attention/flash_attention/run/ledger.hpp"
+#include "kernels/attention/flash_attention/run/explained.hpp"
 #include "kernels/base/lab/quick.hpp"
 #include "kernels/base/simt/counters.hpp"
 
@@ -65,22 +65,8 @@ void ForwardBench::run() {
   if (sizes_.quick) {
     lab::leave_out(report, {"other lengths", "other head dimensions", "hardware counters"});
   }
-  const double share =
-      0.87 / static_cast<double>(2 * sizes_.head_dims.size() * sizes_.lengths.size());
-  double from = 0.02;
-  for (std::size_t i = 0; i < sizes_.head_dims.size(); ++i) {
-    for (const int length : sizes_.lengths) {
-      for (const Mask mask : {Mask::none, Mask::causal}) {
-        climb_one({{mask, length, 0, 0},
-                   sizes_.heads[i],
-                   sizes_.heads[i],
-                   sizes_.head_dims[i],
-                   ScoreMod::none},
-                  from, from + share);
-        from += share;
-      }
-    }
-  }
+  for_each_task(sizes_.head_dims, sizes_.heads, sizes_.lengths,
+                [&](const Task& task, double share) { climb_one(task, 0.87 * share); });
   add_rates("ladder_measured", "The ladder", "peers", "The peers, timed in turn with them");
   add_table("configurations", "Every compiled configuration (fewer samples)",
             {"rung",
@@ -95,7 +81,6 @@ void ForwardBench::run() {
     if (device.counters().available) add_counts();
     add_resources();
   }
-  lab::append(report.checks, ladder.checks());
   report.summary = summary();
 }
 
@@ -134,7 +119,7 @@ std::vector<lab::Rung> ForwardBench::peers_of(BenchProblem& problem) {
   return peers;
 }
 
-void ForwardBench::climb_one(const Task& task, double from, double to) {
+void ForwardBench::climb_one(const Task& task, double share) {
   BenchProblem problem(device, task);
   lab::LadderPlan plan = plan_for(task, problem.bytes(), problem.flops(), "");
   plan.rate_id = "attention_rate";
@@ -157,7 +142,7 @@ void ForwardBench::climb_one(const Task& task, double from, double to) {
                             .make = [&problem, kernel] { return kernel.make(problem); }}};
     plan.rungs.push_back(std::move(rung));
   }
-  lab::Climb climb = this->climb(plan, from, to);
+  lab::Climb climb = this->climb(plan, share);
   for (const lab::Timed& timed : climb.rungs) {
     if (!timed.timed()) continue;
     times_[{timed.name, task.head_dim, task.length(), task.rule.mask}] = timed.time_ms.median;

@@ -38,16 +38,7 @@ struct ForwardSizes {
   }
 };
 
-/// Rungs of a forward pass from short to long, with and without a causal mask, beside cuDNN and PyTorch. Tables:
-///  - `ladder`: rung, what_changed
-///  - `ladder_measured`: rung, head_dim, mask, length, configuration, tflops, p10, p90, fraction (of cuDNN),
-///    torch_fraction
-///  - `configurations`: rung, configuration, head_dim, mask, length, tflops
-///  - `peers`: peer, head_dim, mask, length, tflops, p10, p90
-///  - `causal`: rung, head_dim, length, time_full, time_causal, ratio, work_ratio
-///  - `bytes`: rung, tensor bytes: formula, l2, dram, l2_ratio, dram_ratio, least
-///  - `pipes`: rung, head_dim, tensor_pipe, exp_pipe, share_of_exponentials
-///  - `resources`: rung, configuration, threads, registers, spilled, shared, blocks
+/// Rungs of a forward pass from short to long, with and without a causal mask, beside cuDNN and PyTorch.
 class ForwardBench : public AttentionBench {
  public:
   ForwardBench(const lab::Bench& start, const ForwardSizes& sizes);
@@ -67,7 +58,7 @@ class ForwardBench : public AttentionBench {
  private:
   lab::Rung library_rung(BenchProblem& problem);
   std::vector<lab::Rung> peers_of(BenchProblem& problem);
-  void climb_one(const Task& task, double from, double to);
+  void climb_one(const Task& task, double share);
   void add_causal();
   void add_counts();
   void count_one(lab::Table& bytes, lab::Table& pipes, BenchProblem& problem,

@@ -1,6 +1,6 @@
 #include "kernels/attention/flash_attention/bench/problem.hpp"
 
-#include "kernels/attention/flash_attention/run/excerpt.hpp"
+#include "kernels/attention/flash_attention/run/explained.hpp"
 #include "kernels/base/numeric/index.hpp"
 
 namespace tilestep::flash_attention {

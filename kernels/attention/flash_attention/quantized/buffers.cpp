@@ -1,5 +1,6 @@
 #include "kernels/attention/flash_attention/quantized/buffers.hpp"
 
+#include "kernels/base/lab/result.hpp"
 #include "kernels/base/numeric/index.hpp"
 #include "kernels/base/numeric/small_float.hpp"
 
@@ -10,14 +11,6 @@ using numeric::elements_of;
 
 int tiles_in(int length, int block) {
   return (length + block - 1) / block;
-}
-
-/// NaN until a kernel writes to it.
-template <class T>
-simt::Buffer<T> blank(simt::Device& device, std::size_t count) {
-  simt::Buffer<T> buffer(device, count);
-  buffer.fill(0xFF);
-  return buffer;
 }
 
 std::vector<double> decoded(const std::vector<std::uint8_t>& bytes,
@@ -46,19 +39,20 @@ QuantizedBuffers::QuantizedBuffers(simt::Device& device, const QuantizedProblem&
       q_(device, words_of(inputs.q)),
       k_(device, words_of(inputs.k)),
       v_(device, words_of(inputs.v)),
-      o_(blank<std::uint16_t>(device, inputs.q.size())),
+      o_(lab::unwritten<std::uint16_t>(device, inputs.q.size())),
       begins_(device, std::span<const int>(inputs.begins)),
-      lse_(blank<float>(device, elements_of(problem.task.heads, problem.task.length()))),
-      q_8_(blank<std::uint8_t>(device, inputs.q.size())),
-      k_8_(blank<std::uint8_t>(device, inputs.k.size())),
-      q_scales_(blank<float>(
+      lse_(lab::unwritten<float>(device, elements_of(problem.task.heads, problem.task.length()))),
+      q_8_(lab::unwritten<std::uint8_t>(device, inputs.q.size())),
+      k_8_(lab::unwritten<std::uint8_t>(device, inputs.k.size())),
+      q_scales_(lab::unwritten<float>(
           device, elements_of(problem.task.heads, tiles_in(problem.task.length(), sizes.block_q)))),
-      k_scales_(blank<float>(device, elements_of(problem.task.kv_heads,
-                                                 tiles_in(problem.task.length(), sizes.block_k)))),
-      k_mean_(blank<float>(device, problem.smooth_k
-                                       ? elements_of(problem.task.kv_heads, problem.task.head_dim)
-                                       : 0)),
-      q_mean_(blank<float>(
+      k_scales_(lab::unwritten<float>(
+          device,
+          elements_of(problem.task.kv_heads, tiles_in(problem.task.length(), sizes.block_k)))),
+      k_mean_(lab::unwritten<float>(
+          device,
+          problem.smooth_k ? elements_of(problem.task.kv_heads, problem.task.head_dim) : 0)),
+      q_mean_(lab::unwritten<float>(
           device, problem.smooth_k ? elements_of(problem.task.heads, problem.task.length()) : 0)) {}
 
 QuantizedArrays QuantizedBuffers::arrays() {

@@ -7,7 +7,7 @@
 
 #include "kernels/attention/flash_attention/quantized/buffers.hpp"
 #include "kernels/attention/flash_attention/quantized/reference.hpp"
-#include "kernels/attention/flash_attention/run/ledger.hpp"
+#include "kernels/attention/flash_attention/run/explained.hpp"
 #include "kernels/base/lab/closest.hpp"
 
 namespace tilestep::flash_attention {

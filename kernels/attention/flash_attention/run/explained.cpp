@@ -2,27 +2,34 @@
 
 #include "kernels/attention/flash_attention/run/explained.hpp"
 
-#include <span>
-
-#include "kernels/attention/flash_attention/run/ledger.hpp"
+#include "kernels/base/lab/result.hpp"
 
 namespace tilestep::flash_attention {
+
+Roundings roundings_of(Variant runs) {
+  Roundings r;
+  if (runs == Variant::naive) r.score = numeric::Bf16::kUnitRoundoff;
+  if (runs == Variant::flash_1) {
+    r.visits = 10;
+    r.values_adding = numeric::Adding::any_order_tensor_core;  // warps add up
+  }
+  return r;
+}
+
+Excerpt excerpt_of(const Params& params) {
+  return excerpt_where(params, [](const Params& part, const std::vector<int>& begins) {
+    const Plan plan = plan_of(part);
+    return std::int64_t{plan.q_tiles} * plan.k_tiles <= kMostTiles &&
+           tile_flops(plan, task_of(part), begins) <= kMostFlops;
+  });
+}
+
 namespace {
+
+using lab::unwritten, lab::uploaded;
 
 std::size_t count_of(int a, int b, int c) {
   return static_cast<std::size_t>(a) * static_cast<std::size_t>(b) * static_cast<std::size_t>(c);
-}
-
-/// An array that holds NaN until a kernel writes to it.
-template <class T>
-simt::Buffer<T> unwritten(simt::Device& device, std::size_t count) {
-  simt::Buffer<T> buffer(device, count);
-  buffer.fill(0xFF);
-  return buffer;
-}
-template <class T>
-simt::Buffer<T> uploaded(simt::Device& device, const std::vector<T>& host) {
-  return simt::Buffer<T>(device, std::span<const T>(host));
 }
 
 void run_in_bf16(simt::Device& device, const Params& params, const Inputs& inputs,

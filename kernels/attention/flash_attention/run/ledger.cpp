@@ -1,8 +1,7 @@
-#include "kernels/attention/flash_attention/run/ledger.hpp"
-
 #include <algorithm>
 
 #include "kernels/attention/flash_attention/quantized/problem.hpp"
+#include "kernels/attention/flash_attention/run/explained.hpp"
 
 namespace tilestep::flash_attention {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "kernels/attention/flash_attention/run/ledger.hpp"
+#include "kernels/attention/flash_attention/run/explained.hpp"
 #include "kernels/attention/flash_attention/run/run.hpp"
 #include "kernels/base/lab/check.hpp"
 #include "kernels/base/lab/closest.hpp"
@@ -18,11 +18,6 @@ namespace {
 
 // ---- checks -----------------------------------------------------------------------------------------
 
-constexpr const char* kTolerance =
-    "With nothing left out, against double on the same rounded inputs; tolerance: the running "
-    "bound of both products' sums, of exp and its argument, of each rescale, of weights and O in "
-    "their format.";
-
 lab::Check check_output(const Run& run) {
   lab::Closest closest;
   const auto columns = static_cast<std::size_t>(run.sound.plan.head_dim);
@@ -33,20 +28,7 @@ lab::Check check_output(const Run& run) {
                          i / columns % length, i % columns);
     });
   }
-  return closest.check("output", kTolerance);
-}
-
-/// A tile starts from the maximum that the tile before left.
-lab::Check check_chain(const Run& run) {
-  int wrong = 0;
-  float before = -INFINITY;
-  for (const Step& step : run.trace.steps) {
-    wrong += lab::same_bits(step.m_before, before) ? 0 : 1;
-    before = step.m_after;
-  }
-  return lab::none_wrong("recorded_chain", wrong,
-                         "Steps of the chosen query that do not start from the maximum that the "
-                         "step before left.");
+  return closest.check("output", kForwardTolerance);
 }
 
 // ---- measurements -----------------------------------------------------------------------------------
@@ -57,11 +39,7 @@ void add_measurements(lab::Report& report, const Run& run) {
   const Task task = task_of(run.excerpt.params);
   const double needed = needed_flops(task, run.excerpt.begins);
   const double computed = tile_flops(run.sound.plan, task, run.excerpt.begins);
-  report.add(lab::traced("asked_bytes", name, asked_by(trace), "B", "by all that ran"));
-  report.add(lab::derived("held_bytes", name, held_by(trace), "B",
-                          "memory of all tensors, of the whole problem"));
-  report.add(lab::traced("visited_tiles", name, visited(trace), "tiles",
-                         fmt::format("of {} of the chosen head", trace.visits.size())));
+  add_tile_measurements(report, trace, name, "by all that ran");
   report.add(lab::derived("needed_flops", name, needed, "FLOP",
                           "4 · head_dim for each pair of a query and a key that it sees"));
   report.add(lab::derived("computed_flops", name, computed, "FLOP", "whole tiles, filled columns"));
@@ -74,28 +52,12 @@ void add_measurements(lab::Report& report, const Run& run) {
 
 // ---- words ------------------------------------------------------------------------------------------
 
-std::string broken_sentence(const Trace& trace) {
-  const BrokenResult& result = trace.result;
-  std::string text =
-      fmt::format("{} with {}: {}", name_of(trace.runs), name_of(trace.broken), result.outcome);
-  if (result.wrong > 0) {
-    text += fmt::format(", {} of {} numbers of O", result.wrong, result.elements);
-  }
-  if (result.more_bytes > 0) text += fmt::format(", {} more", bytes_text(result.more_bytes));
-  return text + ".";
-}
-
 std::string summary_of(const Run& run) {
   const Trace& trace = run.trace;
-  if (trace.broken != Break::none) return broken_sentence(trace);
-  std::string text = trace.instead.empty()
-                         ? std::string(name_of(trace.runs))
-                         : fmt::format("{} {}", name_of(trace.asked), trace.instead);
-  text += fmt::format(": {} of {} of scores a head, {} asked of memory", visited(trace),
-                      lab::plural(static_cast<std::int64_t>(trace.visits.size()), "tile"),
-                      bytes_text(asked_by(trace)));
-  if (!trace.plan.cut.empty()) text += "; " + trace.plan.cut;
-  return text + ".";
+  const std::string runs(name_of(trace.runs));
+  const bool plain = trace.instead.empty() || trace.broken != Break::none;
+  return attention::summary_of(
+      trace, plain ? runs : fmt::format("{} {}", name_of(trace.asked), trace.instead), "O");
 }
 
 }  // namespace
@@ -109,12 +71,12 @@ lab::Report report_of(const Run& run) {
   add_measurements(report, run);
   report.add(check_output(run));
   report.add(lab::compared(run.sound.lse, run.exact.lse.value, run.exact.lse.bound)
-                 .check("log_sum_exp", kTolerance));
+                 .check("log_sum_exp", kForwardTolerance));
   report.add(check_asked(run.trace));
   const bool naive = run.trace.runs == Variant::naive;
   report.add(
       check_visits(run.trace, run.excerpt.begins, naive ? Hidden::visited : Hidden::skipped));
-  if (!naive) report.add(check_chain(run));
+  if (!naive) report.add(check_chain(run.trace.steps));
   report.trace = to_json(run.trace);
   return report;
 }

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "kernels/attention/flash_attention/quantized/reference.hpp"
-#include "kernels/attention/flash_attention/run/ledger.hpp"
+#include "kernels/attention/flash_attention/run/explained.hpp"
 #include "kernels/base/numeric/index.hpp"
 #include "kernels/base/simt/simt.hpp"
 
@@ -57,11 +57,7 @@ void require_recorded(const Trace& trace, std::size_t steps) {
   const std::size_t due = count([](const TileVisit& one) { return one.kind != TileKind::skipped; });
   if (visited == 0 && steps > 0) simt::refuse_unrecorded("the tiles of scores", 0, steps);
   if (visited == 0 && due > 0) simt::refuse_unrecorded("the tiles of scores", 0, due);
-  std::size_t seen = 0;
-  for (int tile = 0; tile < trace.plan.k_tiles; ++tile) {
-    seen += trace.visit(trace.chosen.q_tile, tile).order >= 0 ? 1 : 0;
-  }
-  if (steps < seen) simt::refuse_unrecorded("the chosen query's steps", steps, seen);
+  require_steps(trace, steps);
   const std::size_t ended =
       count([](const TileVisit& one) { return one.order >= 0 && one.end >= 0; });
   if (ended < visited) simt::refuse_unrecorded("the tiles' ends", ended, visited);
@@ -73,8 +69,8 @@ std::vector<Step> steps_of(const Outcome& shown, const Trace& trace) {
   for (int tile = 0; tile < shown.plan.k_tiles; ++tile) {
     const StepRecord& from = shown.steps[static_cast<std::size_t>(tile)];
     if (from.order < 0) continue;
-    steps.push_back({tile, from.order, trace.visit(trace.chosen.q_tile, tile).kind, from.tile_max,
-                     from.m_before, from.m_after, from.rescale, from.tile_sum, from.l,
+    steps.push_back({{tile, from.order, trace.visit(trace.chosen.q_tile, tile).kind, from.tile_max,
+                      from.m_before, from.m_after, from.rescale, from.tile_sum, from.l},
                      trace.o_recorded ? from.o : 0});
   }
   std::sort(steps.begin(), steps.end(),
@@ -110,19 +106,6 @@ std::vector<double> prefixes_of(const Run& run, const Trace& trace) {
   return prefixes;
 }
 
-Answer answer_of(const Run& run, const Outcome& shown, const Trace& trace) {
-  const int row = run.chosen.head * trace.shape.length + run.chosen.query;
-  const auto first = static_cast<std::ptrdiff_t>(index_of(row, 0, trace.shape.head_dim));
-  const auto end = first + trace.shape.head_dim;
-  Answer answer;
-  answer.o.assign(shown.o.begin() + first, shown.o.begin() + end);
-  answer.exact.assign(run.exact.o.value.begin() + first, run.exact.o.value.begin() + end);
-  answer.lse = shown.lse[static_cast<std::size_t>(row)];
-  answer.exact_lse = run.exact.lse.value[static_cast<std::size_t>(row)];
-  answer.o_after = prefixes_of(run, trace);
-  return answer;
-}
-
 // ---- bytes ------------------------------------------------------------------------------------------
 
 std::vector<LedgerRow> ledger_of_run(const Run& run, const Outcome& shown) {
@@ -140,40 +123,13 @@ unsigned long long sum_of(const Ledger& ledger) {
   return sum;
 }
 
-// ---- what is wrong ----------------------------------------------------------------------------------
-
-/// Whether the element is off by more than rounding can explain; NaN is.
-bool is_wrong(const Run& run, const Outcome& shown, std::size_t element) {
-  const double off = std::abs(static_cast<double>(shown.o[element]) - run.exact.o.value[element]);
-  return !(off <= run.exact.o.bound[element]);
-}
-
-std::vector<int> wrong_of_tiles(const Run& run, const Outcome& shown, const Trace& trace) {
-  std::vector<int> wrong(static_cast<std::size_t>(trace.plan.q_tiles));
-  const int columns = trace.shape.head_dim;
-  for (int query = 0; query < trace.shape.length; ++query) {
-    for (int c = 0; c < columns; ++c) {
-      const int row = run.chosen.head * trace.shape.length + query;
-      if (!is_wrong(run, shown, index_of(row, c, columns))) continue;
-      ++wrong[static_cast<std::size_t>(query / trace.plan.block_q)];
-    }
-  }
-  return wrong;
-}
-
 BrokenResult result_of(const Run& run, const Outcome& shown, const Trace& trace) {
   BrokenResult result;
   if (run.params.broken == Break::none) return result;
-  result.elements = static_cast<int>(shown.o.size());
-  for (std::size_t i = 0; i < shown.o.size(); ++i) {
-    result.add(Tensor::o, i, static_cast<double>(shown.o[i]), run.exact.o.value[i],
-               run.exact.o.bound[i], trace.shape.length, trace.shape.head_dim);
-  }
+  result.add(Tensor::o, shown.o, run.exact.o, trace.shape.length, trace.shape.head_dim);
   result.more_bytes = static_cast<std::int64_t>(sum_of(shown.asked)) -
                       static_cast<std::int64_t>(sum_of(run.sound.asked));
-  result.outcome = result.wrong > 0        ? "wrong numbers"
-                   : result.more_bytes > 0 ? "more bytes"
-                                           : "right";
+  result.judge();
   return result;
 }
 
@@ -186,23 +142,12 @@ Trace trace_of(const Run& run, const Outcome& shown, bool emulated) {
   trace.asked = plan.asked;
   trace.runs = plan.runs;
   trace.instead = plan.instead;
-  trace.plan = {plan.filled,  plan.resized, run.excerpt.cut,
-                plan.block_q, plan.block_k, plan.q_tiles,
-                plan.k_tiles, plan.threads, static_cast<int>(plan.shared_bytes),
-                shown.blocks};
-  trace.shape = {part.seq,         part.heads,          part.kv_heads, run.params.seq,
-                 run.params.heads, run.params.kv_heads, plan.head_dim, plan.columns};
+  describe(trace, run.params, run.excerpt, plan, shown.blocks);
   trace.dtype = part.dtype;
   trace.smooth_k = run.sound.plan.smooth_k;
   trace.quantized = run.quantized.rows;
   trace.data = part.data;
-  trace.mask = part.mask;
-  trace.window = run.params.rule().window;
-  trace.sinks = run.params.rule().sinks;
   trace.score_mod = part.score_mod;
-  if (part.mask == Mask::document) {
-    trace.documents = document_lengths(run.params.seq, run.params.seed);
-  }
   trace.broken = part.broken;
   trace.clock_unit = emulated ? "tiles" : "ns";
   trace.chosen = {run.chosen.head, run.chosen.query, run.chosen.component,
@@ -218,8 +163,10 @@ Trace trace_of(const Run& run, const Outcome& shown, bool emulated) {
   trace.scores = row_of(shown.s, run);
   trace.weights = row_of(shown.p, run);
   trace.steps = steps_of(shown, trace);
-  trace.answer = answer_of(run, shown, trace);
-  trace.wrong = wrong_of_tiles(run, shown, trace);
+  fill_answer(trace.answer, trace, shown.o, shown.lse, run.exact);
+  trace.answer.o_after = prefixes_of(run, trace);
+  trace.wrong = wrong_of_tiles(shown.o, run.exact.o, run.chosen.head * part.seq, part.seq,
+                               plan.head_dim, plan.block_q);
   trace.result = result_of(run, shown, trace);
   return trace;
 }

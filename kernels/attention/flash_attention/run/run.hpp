@@ -1,6 +1,5 @@
 #pragma once
 
-#include "kernels/attention/flash_attention/run/excerpt.hpp"
 #include "kernels/attention/flash_attention/run/explained.hpp"
 #include "kernels/attention/shared/reference.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/attention/flash_attention/run/ledger.hpp"
+#include "kernels/attention/flash_attention/run/explained.hpp"
 #include "kernels/attention/flash_attention/run/run.hpp"
 
 namespace tilestep::flash_attention {
@@ -62,25 +62,13 @@ lab::Table visit_table(const Trace& trace) {
   return table;
 }
 
-lab::Table answer_table(const Trace& trace) {
-  lab::Table table{"answer",
-                   fmt::format("O of head {}, query {}", trace.chosen.head, trace.chosen.query),
-                   {whole("component"), real("o", "O", "", 5), real("exact", "in double", "", 5),
-                    real("error", "error", "", 6)}};
-  for (std::size_t c = 0; c < trace.answer.o.size(); ++c) {
-    const auto o = static_cast<double>(trace.answer.o[c]);
-    table.add({c, o, trace.answer.exact[c], o - trace.answer.exact[c]});
-  }
-  return table;
-}
-
 }  // namespace
 
 std::vector<lab::Table> tables_of(const Trace& trace) {
   std::vector<lab::Table> tables{
       step_table(trace), ledger_table(trace, "the kernels"), visit_table(trace),
       block_table(trace, trace.runs == Variant::flash_1 ? Owns::head : Owns::query_tile)};
-  tables.push_back(answer_table(trace));
+  tables.push_back(answer_table(trace, trace.answer));
   if (trace.broken != Break::none) tables.push_back(broken_table(trace, "O", "query"));
   return tables;
 }

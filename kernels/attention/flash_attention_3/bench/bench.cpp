@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "kernels/attention/flash_attention_3/run/ledger.hpp"
 #include "kernels/attention/flash_attention_3/run/run.hpp"
 #include "kernels/base/lab/quick.hpp"
 
@@ -77,10 +76,7 @@ class Bench final : public flash_attention::ForwardBench {
 }  // namespace
 
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes) {
-  const BenchSizes asked = lab::sizes_asked(sizes);
-  Bench bench({device, progress}, asked);
-  bench.run();
-  return std::move(bench.report);
+  return lab::run_bench<Bench>(device, progress, sizes);
 }
 
 }  // namespace tilestep::flash_attention_3

@@ -7,8 +7,8 @@
 #include <span>
 #include <tuple>
 
-#include "kernels/attention/flash_attention_3/run/ledger.hpp"
 #include "kernels/attention/flash_attention_3/run/run.hpp"
+#include "kernels/base/lab/result.hpp"
 #include "kernels/base/numeric/index.hpp"
 
 namespace tilestep::flash_attention_3 {
@@ -253,14 +253,10 @@ Outcome run_explained(simt::Device& device, const Params& params, const Inputs& 
   const simt::Buffer<std::uint16_t> q(device, words_of(inputs.q));
   const simt::Buffer<std::uint16_t> k(device, words_of(inputs.k));
   const simt::Buffer<std::uint16_t> v(device, words_of(inputs.v));
-  simt::Buffer<float> o(device, inputs.q.size());
-  simt::Buffer<float> lse(device, elements_of(problem.heads, problem.rule.length));
-  simt::Buffer<long long> clocks(device, elements_of(kSites, notes.numbers));
-  simt::Buffer<float> rows(device, elements_of(notes.numbers, kRowFields));
-  o.fill(0xFF);
-  lse.fill(0xFF);
-  clocks.fill(0xFF);
-  rows.fill(0xFF);
+  auto o = lab::unwritten<float>(device, inputs.q.size());
+  auto lse = lab::unwritten<float>(device, elements_of(problem.heads, problem.rule.length));
+  auto clocks = lab::unwritten<long long>(device, elements_of(kSites, notes.numbers));
+  auto rows = lab::unwritten<float>(device, elements_of(notes.numbers, kRowFields));
   constexpr Fault kFaults[] = {Fault::none, Fault::skip_rescale, Fault::mask_off_by_one};
   const Fault fault = kFaults[static_cast<int>(params.omits)];
   kernels_of(device).explain(device, problem, {q.span(), k.span(), v.span(), o.span(), lse.span()},

@@ -1,6 +1,6 @@
-#include "kernels/attention/flash_attention_3/run/ledger.hpp"
-
 #include <algorithm>
+
+#include "kernels/attention/flash_attention_3/run/run.hpp"
 
 namespace tilestep::flash_attention_3 {
 namespace {

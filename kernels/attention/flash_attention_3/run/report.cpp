@@ -7,7 +7,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "kernels/attention/flash_attention_3/run/ledger.hpp"
 #include "kernels/attention/flash_attention_3/run/run.hpp"
 #include "kernels/base/lab/check.hpp"
 #include "kernels/base/lab/closest.hpp"
@@ -18,41 +17,6 @@ namespace tilestep::flash_attention_3 {
 namespace {
 
 using lab::column, lab::real, lab::whole;
-
-constexpr const char* kTolerance =
-    "With nothing left out, against double on the same rounded inputs; tolerance: the running "
-    "bound of both products' sums, of exp and its argument, of each rescale, of weights and O in "
-    "their format.";
-
-/// A tile starts from the maximum that the tile before left.
-lab::Check check_chain(const Trace& trace) {
-  int wrong = 0;
-  float before = -INFINITY;
-  for (const Step& step : trace.steps) {
-    wrong += lab::same_bits(step.m_before, before) ? 0 : 1;
-    before = step.m_after;
-  }
-  return lab::none_wrong("recorded_chain", wrong,
-                         "Steps of the chosen query that do not start from the maximum that the "
-                         "step before left.");
-}
-
-std::string summary_of(const Trace& trace) {
-  if (trace.broken != Break::none) {
-    std::string text = fmt::format("{} with {}: {}", name_of(trace.runs), name_of(trace.broken),
-                                   trace.result.outcome);
-    if (trace.result.wrong > 0) {
-      text += fmt::format(", {} of {} numbers of O", trace.result.wrong, trace.result.elements);
-    }
-    return text + ".";
-  }
-  std::string text = fmt::format(
-      "{}: {} of {} of scores a head, {} asked of memory by the chosen block", name_of(trace.runs),
-      visited(trace), lab::plural(static_cast<std::int64_t>(trace.visits.size()), "tile"),
-      bytes_text(asked_by(trace)));
-  if (!trace.plan.cut.empty()) text += "; " + trace.plan.cut;
-  return text + ".";
-}
 
 // ---- tables -----------------------------------------------------------------------------------------
 
@@ -99,24 +63,12 @@ lab::Table lane_table(const Trace& trace) {
   return table;
 }
 
-lab::Table answer_table(const Trace& trace) {
-  lab::Table table{"answer",
-                   fmt::format("O of head {}, query {}", trace.chosen.head, trace.chosen.query),
-                   {whole("component"), real("o", "O", "", 5), real("exact", "in double", "", 5),
-                    real("error", "error", "", 6)}};
-  for (std::size_t c = 0; c < trace.answer.o.size(); ++c) {
-    const auto o = static_cast<double>(trace.answer.o[c]);
-    table.add({c, o, trace.answer.exact[c], o - trace.answer.exact[c]});
-  }
-  return table;
-}
-
 }  // namespace
 
 std::vector<lab::Table> tables_of(const Trace& trace) {
   std::vector<lab::Table> tables{
       step_table(trace), ledger_table(trace, fmt::format("block {}", trace.chosen.block)),
-      block_table(trace, Owns::query_tile), lane_table(trace), answer_table(trace)};
+      block_table(trace, Owns::query_tile), lane_table(trace), answer_table(trace, trace.answer)};
   if (trace.broken != Break::none) tables.push_back(broken_table(trace, "O", "query"));
   return tables;
 }
@@ -125,23 +77,19 @@ lab::Report report_of(const Run& run) {
   const Trace& trace = run.trace;
   const auto name = name_of(trace.runs);
   lab::Report report;
-  report.summary = summary_of(trace);
+  report.summary = summary_of(trace, name, "O", " by the chosen block");
   for (lab::Table& table : tables_of(trace)) report.add(std::move(table));
-  report.add(lab::traced("asked_bytes", name, asked_by(trace), "B", "by the chosen block"));
-  report.add(lab::derived("held_bytes", name, held_by(trace), "B",
-                          "memory of all tensors, of the whole problem"));
-  report.add(lab::traced("visited_tiles", name, visited(trace), "tiles",
-                         fmt::format("of {} of the chosen head", trace.visits.size())));
+  add_tile_measurements(report, trace, name, "by the chosen block");
   report.add(lab::derived("computed_flops", name,
                           flops_of(run.sound.plan, task_of(run.excerpt.params)), "FLOP",
                           "whole tiles"));
-  report.add(
-      lab::compared(run.sound.o, run.exact.o.value, run.exact.o.bound).check("output", kTolerance));
+  report.add(lab::compared(run.sound.o, run.exact.o.value, run.exact.o.bound)
+                 .check("output", kForwardTolerance));
   report.add(lab::compared(run.sound.lse, run.exact.lse.value, run.exact.lse.bound)
-                 .check("log_sum_exp", kTolerance));
+                 .check("log_sum_exp", kForwardTolerance));
   report.add(check_asked(trace));
   report.add(check_visits(trace, run.excerpt.begins, Hidden::perhaps));
-  report.add(check_chain(trace));
+  report.add(check_chain(trace.steps));
   report.trace = to_json(trace);
   return report;
 }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/attention/flash_attention_3/run/ledger.hpp"
 #include "kernels/base/numeric/index.hpp"
 #include "kernels/base/simt/simt.hpp"
 
@@ -16,59 +15,24 @@ using numeric::index_of;
 
 std::vector<Step> steps_of(const Outcome& shown, const Trace& trace) {
   std::vector<Step> steps;
-  std::size_t seen = 0;
   for (int tile = 0; tile < shown.plan.k_tiles; ++tile) {
     const TileVisit& visit = trace.visit(trace.chosen.q_tile, tile);
     const StepRecord& from = shown.steps[static_cast<std::size_t>(tile)];
-    seen += visit.order >= 0 ? 1 : 0;
     if (from.order < 0) continue;
     steps.push_back({tile, from.order, visit.kind, from.tile_max, from.m_before, from.m_after,
                      from.rescale, from.tile_sum, from.l});
   }
   std::sort(steps.begin(), steps.end(),
             [](const Step& a, const Step& b) { return a.order < b.order; });
-  // What an edited kernel left unrecorded a picture would show as zeros.
-  if (steps.size() < seen) simt::refuse_unrecorded("the chosen query's steps", steps.size(), seen);
+  require_steps(trace, steps.size());
   return steps;
-}
-
-Answer answer_of(const Run& run, const Outcome& shown, const Trace& trace) {
-  const int row = run.chosen.head * trace.shape.length + run.chosen.query;
-  const auto first = static_cast<std::ptrdiff_t>(index_of(row, 0, trace.shape.head_dim));
-  const auto end = first + trace.shape.head_dim;
-  Answer answer;
-  answer.o.assign(shown.o.begin() + first, shown.o.begin() + end);
-  answer.exact.assign(run.exact.o.value.begin() + first, run.exact.o.value.begin() + end);
-  answer.lse = shown.lse[static_cast<std::size_t>(row)];
-  answer.exact_lse = run.exact.lse.value[static_cast<std::size_t>(row)];
-  return answer;
-}
-
-/// Elements of O of the chosen head that are wrong, by tile of queries.
-std::vector<int> wrong_of_tiles(const Run& run, const Outcome& shown, const Trace& trace) {
-  std::vector<int> wrong(static_cast<std::size_t>(trace.plan.q_tiles));
-  const int columns = trace.shape.head_dim;
-  for (int query = 0; query < trace.shape.length; ++query) {
-    for (int c = 0; c < columns; ++c) {
-      const std::size_t i = index_of(run.chosen.head * trace.shape.length + query, c, columns);
-      const double off = std::abs(static_cast<double>(shown.o[i]) - run.exact.o.value[i]);
-      if (!(off <= run.exact.o.bound[i])) {
-        ++wrong[static_cast<std::size_t>(query / trace.plan.block_q)];
-      }
-    }
-  }
-  return wrong;
 }
 
 BrokenResult result_of(const Run& run, const Outcome& shown, const Trace& trace) {
   BrokenResult result;
   if (run.params.omits == Omission::none) return result;
-  result.elements = static_cast<int>(shown.o.size());
-  for (std::size_t i = 0; i < shown.o.size(); ++i) {
-    result.add(Tensor::o, i, static_cast<double>(shown.o[i]), run.exact.o.value[i],
-               run.exact.o.bound[i], trace.shape.length, trace.shape.head_dim);
-  }
-  result.outcome = result.wrong > 0 ? "wrong numbers" : "right";
+  result.add(Tensor::o, shown.o, run.exact.o, trace.shape.length, trace.shape.head_dim);
+  result.judge();
   return result;
 }
 
@@ -78,14 +42,7 @@ Trace trace_of(const Run& run, const Outcome& shown, bool emulated) {
   const attention::Task whole = task_of(run.params);
   Trace trace;
   trace.runs = part.variant;
-  trace.plan = {plan.filled,  plan.resized, run.excerpt.cut,
-                plan.block_q, plan.block_k, plan.q_tiles,
-                plan.k_tiles, plan.threads, static_cast<int>(plan.shared_bytes),
-                shown.blocks};
-  trace.shape = {part.seq,         part.heads,          part.kv_heads, run.params.seq,
-                 run.params.heads, run.params.kv_heads, plan.head_dim, plan.columns};
-  trace.mask = plan.rule.mask;
-  trace.window = run.params.rule().window;
+  describe(trace, run.params, run.excerpt, plan, shown.blocks);
   trace.broken = break_of(part.omits);
   trace.clock_unit = emulated ? "words" : "cycles";
   trace.chosen = {run.chosen.head, run.chosen.query, run.chosen.component,
@@ -98,8 +55,9 @@ Trace trace_of(const Run& run, const Outcome& shown, bool emulated) {
                              held_by(whole));
   trace.lines = mark_lines();
   trace.steps = steps_of(shown, trace);
-  trace.answer = answer_of(run, shown, trace);
-  trace.wrong = wrong_of_tiles(run, shown, trace);
+  fill_answer(trace.answer, trace, shown.o, shown.lse, run.exact);
+  trace.wrong = wrong_of_tiles(shown.o, run.exact.o, run.chosen.head * part.seq, part.seq,
+                               plan.head_dim, plan.block_q);
   trace.events = shown.events;
   trace.result = result_of(run, shown, trace);
   return trace;
@@ -113,12 +71,6 @@ Excerpt excerpt_of(const Params& params) {
     return std::int64_t{plan.q_tiles} * plan.k_tiles <= kMostTiles &&
            flops_of(plan, task_of(part)) <= kMostFlops;
   });
-}
-
-Inputs inputs_of(const Excerpt& excerpt) {
-  Inputs inputs = make_inputs(task_of(excerpt.params), Data::random, excerpt.params.seed);
-  inputs.begins = excerpt.begins;
-  return inputs;
 }
 
 Roundings roundings_of(OutputOf output) {

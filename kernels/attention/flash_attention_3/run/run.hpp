@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstddef>
+
 #include "kernels/attention/flash_attention_3/kernels.hpp"
 #include "kernels/attention/flash_attention_3/lesson.hpp"
+#include "kernels/attention/flash_attention_3/params.hpp"
 #include "kernels/attention/shared/excerpt.hpp"
 #include "kernels/attention/shared/reference.hpp"
 
@@ -11,8 +14,6 @@ namespace tilestep::flash_attention_3 {
 /// The part of a problem that a run explains.
 using Excerpt = ExcerptOf<Params>;
 Excerpt excerpt_of(const Params& params);
-/// What its kernel gets.
-Inputs inputs_of(const Excerpt& excerpt);
 
 /// How the kernels round: from the last key to the first. The explained one's O is FP32, the timed one's is BF16.
 enum class OutputOf { explained, timed };
@@ -50,5 +51,17 @@ Run run_of(const Params& params, simt::Device& device, lab::Progress& progress);
 
 /// The report of a run: summary, tables, measurements, checks, trace.
 lab::Report report_of(const Run& run);
+
+/// Adds what a block asks TMA for one tile of queries of one head; `output_bytes` of a number of O.
+void add_tile(Ledger& ledger, const TilePlan& plan, const attention::Task& task, int q_tile,
+              std::size_t output_bytes);
+/// The bytes that a launch asks for: by formula, for any length.
+Ledger ledger_of(const TilePlan& plan, const attention::Task& task,
+                 std::size_t output_bytes = kElementBytes);
+/// Bytes of memory that each tensor takes.
+Held held_by(const attention::Task& task);
+
+/// Multiplications and additions of both products of all heads, whole tiles.
+double flops_of(const TilePlan& plan, const attention::Task& task);
 
 }  // namespace tilestep::flash_attention_3

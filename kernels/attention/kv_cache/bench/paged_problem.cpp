@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <numeric>
 
 #include "kernels/base/lab/random.hpp"
@@ -48,12 +47,8 @@ std::size_t query_rows(const Step& step) {
 
 std::vector<float> normal_numbers(std::size_t count, unsigned seed) {
   std::mt19937 generator = lab::generator_of(seed);
-  std::vector<float> numbers(count);
-  for (float& number : numbers) {
-    const double radius = std::sqrt(-2 * std::log(lab::uniform(generator)));
-    const double angle = 2 * std::numbers::pi * lab::uniform(generator);
-    number = numeric::Bf16::round(static_cast<float>(radius * std::cos(angle)));
-  }
+  std::vector<float> numbers = lab::normal_floats(generator, count);
+  for (float& number : numbers) number = numeric::Bf16::round(number);
   return numbers;
 }
 

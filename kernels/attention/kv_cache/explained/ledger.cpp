@@ -1,6 +1,6 @@
-#include "kernels/attention/kv_cache/explained/ledger.hpp"
-
 #include <algorithm>
+
+#include "kernels/attention/kv_cache/explained/run_explained.hpp"
 
 namespace tilestep::kv_cache {
 namespace {

@@ -3,31 +3,25 @@
 #include "kernels/attention/kv_cache/explained/run_explained.hpp"
 
 #include <algorithm>
-#include <span>
+#include <cmath>
 
+#include "kernels/base/lab/check.hpp"
+#include "kernels/base/lab/closest.hpp"
+#include "kernels/base/lab/result.hpp"
+#include "kernels/base/simt/simt.hpp"
 #include "kernels/lessons.hpp"
 
 namespace tilestep::kv_cache {
 namespace {
 
-/// An array that holds NaN until a kernel writes to it.
-template <class T>
-simt::Buffer<T> unwritten(simt::Device& device, std::size_t count) {
-  simt::Buffer<T> buffer(device, count);
-  buffer.fill(0xFF);
-  return buffer;
-}
+using lab::unwritten, lab::uploaded;
+
 template <class T>
 simt::Buffer<T> zeros(simt::Device& device, std::size_t count) {
   simt::Buffer<T> buffer(device, count);
   buffer.fill(0);
   return buffer;
 }
-template <class T>
-simt::Buffer<T> uploaded(simt::Device& device, const std::vector<T>& host) {
-  return simt::Buffer<T>(device, std::span<const T>(host));
-}
-
 std::size_t longest_table(const Inputs& inputs) {
   std::size_t most = 1;
   for (const auto& table : inputs.tables) most = std::max(most, table.size());
@@ -215,6 +209,77 @@ Outcome run_explained(simt::Device& device, const Case& of, const Inputs& inputs
   }
   outcome.formula = ledger_of(outcome.problem, plan, inputs.contexts, inputs.layer.row);
   return outcome;
+}
+
+// ---- what comes of it ---------------------------------------------------------------------------------
+
+Inputs as_cached(const Inputs& inputs, const Cache& cache) {
+  Inputs kept = inputs;
+  kept.k = cache.k.values;
+  kept.v = cache.v.values;
+  return kept;
+}
+
+void require_items(const Outcome& shown) {
+  const auto items =
+      std::count_if(shown.visits.begin(), shown.visits.end(), [](const paged::Visit& visit) {
+        return visit.block >= 0 && visit.end > 0 && visit.end >= visit.begin;
+      });
+  if (items < std::ssize(shown.visits)) {
+    simt::refuse_unrecorded("the work items", static_cast<std::size_t>(items), shown.visits.size());
+  }
+}
+
+int wrong_numbers(const Outcome& shown, const Reference& exact) {
+  int wrong = 0;
+  for (std::size_t i = 0; i < exact.o.size(); ++i) {
+    wrong += std::abs(static_cast<double>(shown.o[i]) - exact.o[i]) <= exact.o_bound[i] ? 0 : 1;
+  }
+  return wrong;
+}
+
+namespace {
+
+lab::Check check_ledger(const Outcome& sound) {
+  std::int64_t wrong = 0;
+  for (std::size_t t = 0; t < sound.asked.size(); ++t) {
+    wrong += sound.asked[t] == sound.formula[t] ? 0 : 1;
+  }
+  return lab::none_wrong("asked_bytes", wrong,
+                         "Tensors of which the kernel asked other bytes than the formula says.");
+}
+
+/// Each page of every request is an item's of each K/V head, once.
+lab::Check check_items(const Inputs& inputs, const Outcome& sound) {
+  std::int64_t wrong = 0;
+  for (int request = 0; request < inputs.batch(); ++request) {
+    const std::size_t pages = inputs.tables[static_cast<std::size_t>(request)].size();
+    for (int head = 0; head < inputs.layer.heads; ++head) {
+      std::vector<int> taken(pages);
+      for (const paged::WorkItem& item : sound.plan.items) {
+        if (paged::row_with(item, request, head) < 0) continue;
+        for (int page = item.first_page; page < item.first_page + item.pages; ++page) {
+          ++taken[static_cast<std::size_t>(page)];
+        }
+      }
+      wrong += std::count_if(taken.begin(), taken.end(), [](int times) { return times != 1; });
+    }
+  }
+  return lab::none_wrong("items", wrong,
+                         "Pages that a query head does not see, or sees more than once.");
+}
+
+}  // namespace
+
+void add_checks(lab::Report& report, const Inputs& inputs, const Outcome& sound,
+                const Reference& exact) {
+  constexpr const char* kTolerance =
+      "Against direct softmax in double over the gathered tokens; tolerance: products and sums in "
+      "FP32, exp, and weights and O in 16 bits.";
+  report.add(lab::compared(sound.o, exact.o, exact.o_bound).check("result", kTolerance));
+  report.add(lab::compared(sound.lse, exact.lse, exact.lse_bound).check("log_sum_exp", kTolerance));
+  report.add(check_ledger(sound));
+  report.add(check_items(inputs, sound));
 }
 
 }  // namespace tilestep::kv_cache

@@ -1,13 +1,34 @@
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <functional>
 #include <vector>
 
-#include "kernels/attention/kv_cache/explained/ledger.hpp"
 #include "kernels/attention/kv_cache/kernels.hpp"
+#include "kernels/attention/kv_cache/layer.hpp"
+#include "kernels/attention/kv_cache/paged/work_plan.hpp"
 #include "kernels/attention/kv_cache/quantize.hpp"
+#include "kernels/attention/kv_cache/reference.hpp"
+#include "kernels/base/lab/report.hpp"
 
 namespace tilestep::kv_cache {
+
+struct Asked {
+  std::int64_t loaded = 0, stored = 0;
+  bool operator==(const Asked&) const = default;
+};
+/// By paged::Tensor.
+using Ledger = std::array<Asked, paged::kTensors>;
+
+/// Tokens of an item of a request of `context` tokens.
+int tokens_of(const paged::WorkItem& item, int page_size, int context);
+
+/// Exactly what the accesses of an explained launch come to, its merge included: an item loads the keys and values of
+/// its tokens once, whatever the number of query heads, and looks each token up in the table. Of mla it loads a latent
+/// row for both.
+Ledger ledger_of(const paged::Problem& problem, const paged::WorkPlan& plan,
+                 const std::vector<int>& contexts, const RowShape& row);
 
 /// Whose steps are shown: a place among the requests that run, a query head, a component of O.
 struct Chosen {
@@ -53,5 +74,15 @@ paged::Problem paged_problem_of(const Case& of, const Inputs& inputs, const page
 Outcome run_explained(simt::Device& device, const Case& of, const Inputs& inputs,
                       const Cache& cache, const Chosen& chosen, const Way& way,
                       int traced_page = 0);
+
+/// The same problem with K and V as the cache has them.
+Inputs as_cached(const Inputs& inputs, const Cache& cache);
+/// Throws Error for work items that an edited kernel left unrecorded: a picture would show zeros.
+void require_items(const Outcome& shown);
+/// Numbers of O that are off by more than rounding can explain.
+int wrong_numbers(const Outcome& shown, const Reference& exact);
+/// O, log-sum-exps, bytes and items of a kernel with nothing left out.
+void add_checks(lab::Report& report, const Inputs& inputs, const Outcome& sound,
+                const Reference& exact);
 
 }  // namespace tilestep::kv_cache

@@ -24,7 +24,6 @@ class Bench : public CacheBench {
     if (sizes_.quick) lab::leave_out(report, {"prefixes"});
     climb_page_sizes();
     if (!sizes_.quick) climb_prefixes();
-    lab::append(report.checks, ladder.checks());
     const std::string step = words_of(sizes_.step);
     report.summary =
         fmt::format("{}: read at {}.", step, headline("page_rate", "paged-balanced " + step, 0));
@@ -34,7 +33,6 @@ class Bench : public CacheBench {
   /// Points that are timed one after another, each beside reading alone.
   void climb_page_sizes() {
     std::vector<lab::Timed> rows;
-    double done = 0.05;
     for (const int page_size : sizes_.page_sizes) {
       Step step = sizes_.step;
       step.page_size = page_size;
@@ -45,8 +43,7 @@ class Bench : public CacheBench {
       plan.peers[0].rate_id.clear();
       plan.rungs = {made("paged-balanced", "page_sizes", problem, {})};
       plan.cells = {{"page_size", lab::Cell(page_size)}};
-      keep(rows, climb(plan, done, done + 0.1));
-      done += 0.1;
+      keep(rows, climb(plan, 0.1));
     }
     add_table("page_sizes", "Sizes of a page, in shuffled order",
               {whole("page_size", "page"), lab::Column{"time", "time"},
@@ -57,7 +54,6 @@ class Bench : public CacheBench {
 
   void climb_prefixes() {
     std::vector<lab::Timed> rows;
-    double done = 0.6;
     for (const int prefix : sizes_.prefixes) {
       Step alone = sizes_.step;
       alone.ragged = false;
@@ -77,7 +73,7 @@ class Bench : public CacheBench {
       }
       plan.cells = {{"prefix", lab::Cell(prefix)}};
       std::optional<double> first;
-      for (lab::Timed& timed : climb(plan, done, done + 0.1).rungs) {
+      for (lab::Timed& timed : climb(plan, 0.1).rungs) {
         if (!timed.timed()) continue;
         const double time = timed.time_ms.median;
         if (!first) first = time;
@@ -85,7 +81,6 @@ class Bench : public CacheBench {
         timed.cells["speedup"] = *first / time;
         rows.push_back(std::move(timed));
       }
-      done += 0.1;
     }
     add_table(
         "prefixes",
@@ -103,10 +98,7 @@ class Bench : public CacheBench {
 }  // namespace
 
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes) {
-  const BenchSizes asked = lab::sizes_asked(sizes);
-  Bench bench({device, progress}, asked);
-  bench.run();
-  return std::move(bench.report);
+  return lab::run_bench<Bench>(device, progress, sizes);
 }
 
 }  // namespace tilestep::paged_kv

@@ -13,18 +13,9 @@ struct BenchSizes {
   std::vector<int> prefixes = {2048, 4096, 7168};  ///< tokens that all requests have in common
   double settle_ms = 150;
   bool quick = false;  ///< pages alone
-
-  static BenchSizes of_quick() {
-    BenchSizes sizes;
-    sizes.quick = true;
-    return sizes;
-  }
 };
 
-/// The bench with these sizes. The device can time. Tables:
-///  - `page_sizes`: page_size, time, bandwidth, fraction (of a kernel that only reads)
-///  - `prefixes`: prefix, rung (a copy for each request; stored once; stored and read once), cache (bytes held), dram (bytes
-///    counted), time, tokens (a second), speedup (over copies)
+/// The bench with these sizes. The device can time.
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes);
 
 }  // namespace tilestep::paged_kv

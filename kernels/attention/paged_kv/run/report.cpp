@@ -18,10 +18,6 @@ namespace {
 
 using lab::real, lab::whole;
 
-constexpr const char* kTolerance =
-    "Against direct softmax in double over the gathered tokens; tolerance: products and sums in "
-    "FP32, exp, and weights and O in 16 bits.";
-
 // ---- tables of the trace ------------------------------------------------------------------------------
 
 std::string pages_text(const std::vector<int>& pages) {
@@ -134,36 +130,6 @@ lab::Table page_size_table(const Run& run) {
 }
 
 // ---- checks ---------------------------------------------------------------------------------------------
-
-lab::Check check_ledger(const Run& run) {
-  std::int64_t wrong = 0;
-  for (std::size_t t = 0; t < run.sound.asked.size(); ++t) {
-    wrong += run.sound.asked[t] == run.sound.formula[t] ? 0 : 1;
-  }
-  return lab::none_wrong("asked_bytes", wrong,
-                         "Tensors of which the kernel asked other bytes than the formula says.");
-}
-
-/// Each page of every request is an item's of each K/V head, once.
-lab::Check check_items(const Run& run) {
-  std::int64_t wrong = 0;
-  const LayerShape& layer = run.inputs.layer;
-  for (int request = 0; request < run.inputs.batch(); ++request) {
-    const std::size_t pages = run.inputs.tables[static_cast<std::size_t>(request)].size();
-    for (int head = 0; head < layer.heads; ++head) {
-      std::vector<int> taken(pages);
-      for (const paged::WorkItem& item : run.sound.plan.items) {
-        if (paged::row_with(item, request, head) < 0) continue;
-        for (int page = item.first_page; page < item.first_page + item.pages; ++page) {
-          ++taken[static_cast<std::size_t>(page)];
-        }
-      }
-      wrong += std::count_if(taken.begin(), taken.end(), [](int times) { return times != 1; });
-    }
-  }
-  return lab::none_wrong("items", wrong,
-                         "Pages that a query head does not see, or sees more than once.");
-}
 
 lab::Check check_pool(const Run& run) {
   std::int64_t wrong = 0;
@@ -286,12 +252,7 @@ lab::Report report_of(const Run& run) {
   for (lab::Table& table : tables_of(run.trace)) report.add(std::move(table));
   report.add(page_size_table(run));
   add_measurements(report, run);
-  report.add(
-      lab::compared(run.sound.o, run.exact.o, run.exact.o_bound).check("result", kTolerance));
-  report.add(lab::compared(run.sound.lse, run.exact.lse, run.exact.lse_bound)
-                 .check("log_sum_exp", kTolerance));
-  report.add(check_ledger(run));
-  report.add(check_items(run));
+  add_checks(report, run.inputs, run.sound, run.exact);
   report.add(check_pool(run));
   report.add(check_gathers(run));
   if (auto found = check_found(run.trace)) report.add(std::move(*found));

@@ -30,14 +30,6 @@ Inputs inputs_of(const Params& params, const Serving& serving) {
   return make_inputs(params.of(), serving.pages, std::move(contexts), std::move(tables));
 }
 
-/// The same problem with K and V as the cache has them.
-Inputs as_cached(const Inputs& inputs, const Cache& cache) {
-  Inputs kept = inputs;
-  kept.k = cache.k.values;
-  kept.v = cache.v.values;
-  return kept;
-}
-
 /// A table whose entry names a page that the request has not.
 struct Stale {
   int request = -1;  ///< a place among those that run; −1: none has a page
@@ -69,19 +61,8 @@ bool is_shown(const paged::WorkItem& item) {
   return item.kv_head == 0 && item.pages > 0;
 }
 
-/// Throws Error for what an edited kernel left unrecorded.
-void require_recorded(const Outcome& shown) {
-  const auto items =
-      std::count_if(shown.visits.begin(), shown.visits.end(), [](const paged::Visit& visit) {
-        return visit.block >= 0 && visit.end > 0 && visit.end >= visit.begin;
-      });
-  if (items < std::ssize(shown.visits)) {
-    simt::refuse_unrecorded("the work items", static_cast<std::size_t>(items), shown.visits.size());
-  }
-}
-
 void add_items(Trace& trace, const Outcome& shown, const Inputs& inputs) {
-  require_recorded(shown);
+  require_items(shown);
   std::vector<int> order;
   for (std::size_t i = 0; i < shown.plan.items.size(); ++i) {
     if (is_shown(shown.plan.items[i])) order.push_back(static_cast<int>(i));
@@ -167,11 +148,7 @@ Trace trace_of(const Run& run, const Outcome& shown, const Inputs& inputs) {
 BrokenResult result_of(const Run& run, const Outcome& shown, const Stale& stale) {
   BrokenResult result;
   result.elements = static_cast<int>(run.exact.o.size());
-  for (std::size_t i = 0; i < run.exact.o.size(); ++i) {
-    const bool near =
-        std::abs(static_cast<double>(shown.o[i]) - run.exact.o[i]) <= run.exact.o_bound[i];
-    result.wrong += near ? 0 : 1;
-  }
+  result.wrong = wrong_numbers(shown, run.exact);
   result.stale_request = stale.request;
   result.stale_page = stale.request < 0 ? -1 : stale.page;
   result.outcome = stale.request < 0

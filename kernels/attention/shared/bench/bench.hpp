@@ -23,6 +23,20 @@ class AttentionBench : public lab::Bench {
   AttentionBench(const lab::Bench& start, const BenchPace& pace)
       : lab::Bench(start), torch_(pace.peers), pace_(pace) {}
 
+  /// Calls act(task, share of all) for each head dimension with its heads, each length, without a mask and with a causal
+  /// one.
+  template <class Act>
+  static void for_each_task(const std::vector<int>& head_dims, const std::vector<int>& heads,
+                            const std::vector<int>& lengths, const Act& act) {
+    const double share = 0.5 / static_cast<double>(head_dims.size() * lengths.size());
+    for (std::size_t i = 0; i < head_dims.size(); ++i) {
+      for (const int length : lengths) {
+        for (const Mask mask : {Mask::none, Mask::causal}) {
+          act({{mask, length, 0, 0}, heads[i], heads[i], head_dims[i], ScoreMod::none}, share);
+        }
+      }
+    }
+  }
   /// "128 causal 4096".
   static std::string words_of(const Task& task);
   /// A ladder on the task; `pass` is before its words.

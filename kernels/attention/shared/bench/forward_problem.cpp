@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 
+#include "kernels/attention/shared/problem.hpp"
 #include "kernels/base/lab/random.hpp"
 #include "kernels/base/numeric/index.hpp"
 #include "kernels/base/numeric/small_float.hpp"
@@ -16,13 +16,7 @@ constexpr std::size_t kPeriod = (std::size_t{1} << 18) + 3;
 
 std::vector<std::uint16_t> normal_words(std::size_t most, unsigned seed) {
   std::mt19937 generator = lab::generator_of(seed);
-  std::vector<std::uint16_t> words(std::min(most, kPeriod));
-  for (std::uint16_t& word : words) {
-    const double radius = std::sqrt(-2 * std::log(lab::uniform(generator)));
-    const double angle = 2 * std::numbers::pi * lab::uniform(generator);
-    word = numeric::Bf16::bits(static_cast<float>(radius * std::cos(angle)));
-  }
-  return words;
+  return words_of(lab::normal_floats(generator, std::min(most, kPeriod)));
 }
 
 std::size_t numbers_of(const Task& task, int heads) {

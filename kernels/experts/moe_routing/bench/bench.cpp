@@ -102,20 +102,15 @@ class Bench : public lab::Bench {
                  [&](const RoutingCase& routing) { return !size_.quick || routing.is_main(); });
     const std::size_t sizes = size_.quick ? 1 : size_.experts.size();
     const double steps = static_cast<double>(sizes * routings.size());
-    double done = 0;
     for (std::size_t i = 0; i < sizes; ++i) {
       const int experts = size_.experts[i];
-      progress.report(done / steps, fmt::format("making {} experts", experts));
+      progress.report(done, fmt::format("making {} experts", experts));
       const GroupedProblem problem(device, size_.tokens, experts, size_.hidden, size_.width);
-      for (const RoutingCase& routing : routings) {
-        climb_case(problem, routing, done / steps, (done + 1) / steps);
-        ++done;
-      }
+      for (const RoutingCase& routing : routings) climb_case(problem, routing, 1 / steps);
     }
     add_ladder();
     add_skew_keeps();
     add_tables();
-    lab::append(report.checks, ladder.checks());
     report.summary = summary();
   }
 
@@ -186,8 +181,7 @@ class Bench : public lab::Bench {
             .rate_id = headline ? "library_bf16" : ""};
   }
 
-  void climb_case(const GroupedProblem& problem, const RoutingCase& routing, double from,
-                  double to) {
+  void climb_case(const GroupedProblem& problem, const RoutingCase& routing, double share) {
     const auto counts = top1_counts(routing.routing, routing.skew, size_.tokens, problem.experts);
     lab::LadderPlan plan;
     plan.rate = lab::Rate::tflop_per_s;
@@ -205,7 +199,7 @@ class Bench : public lab::Bench {
       plan.rungs.push_back(rung(problem, routing, counts, scheme));
     }
     if (is_main(problem, routing)) plan.counters = counters();
-    lab::Climb climb = this->climb(plan, from, to);
+    lab::Climb climb = this->climb(plan, share);
     for (lab::Timed& timed : climb.rungs) {
       timed.cells["cublas_tflops"] = timed.number("peer");
       timed.cells["of_cublas"] = timed.number("fraction");
@@ -333,9 +327,7 @@ class Bench : public lab::Bench {
 }  // namespace
 
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSize& size) {
-  Bench bench({device, progress}, lab::sizes_asked(size));
-  bench.run();
-  return bench.report;
+  return lab::run_bench<Bench>(device, progress, size);
 }
 
 }  // namespace tilestep::moe_routing

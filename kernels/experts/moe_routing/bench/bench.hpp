@@ -14,14 +14,11 @@ struct BenchSize {
   int width = 4096;
   std::array<int, 2> experts = {8, 64};
   bool quick = false;  ///< the headline alone
-
-  static BenchSize of_quick() { return {.quick = true}; }
 };
 
 /// Times the grouped product, all schemes over all routings, beside cuBLAS called once for each
-/// expert; tables and measurements as lesson.hpp lists them, and `ladder`, `configurations`,
-/// `moe_rate`, `fraction_of_cublas`, `skew_keeps`. Throws Error (unavailable) where the device has no
-/// BF16 tensor cores, and Error for sizes that the kernels do not take.
+/// expert. Throws Error (unavailable) where the device has no BF16 tensor cores, and Error for sizes
+/// that the kernels do not take.
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSize& size);
 
 }  // namespace tilestep::moe_routing

@@ -53,14 +53,13 @@ class Bench : public lab::Bench {
       check_all_sizes();
     }
     std::vector<lab::Timed> rows, configurations;
-    const double share = 0.6 / static_cast<double>(sizes_.edges.size());
-    for (std::size_t i = 0; i < sizes_.edges.size(); ++i) {
-      const int edge = sizes_.edges[i];
-      const double from = 0.05 + share * static_cast<double>(i);
+    done = 0.05;
+    for (const int edge : sizes_.edges) {
+      const bool counted = edge == sizes_.counted_edge;
       Problem problem(device, {edge, edge, edge}, DataType::bf16, Data::random, false);
-      keep(climb(plan_of_ladder(problem, fmt::format("{}³", edge), edge == sizes_.counted_edge),
-                 from, from + share),
-           edge == sizes_.counted_edge, rows, configurations);
+      keep(climb(plan_of_ladder(problem, fmt::format("{}³", edge), counted),
+                 0.6 / static_cast<double>(sizes_.edges.size())),
+           counted, rows, configurations);
     }
     if (!sizes_.quick) {
       Problem problem(device, sizes_.thin, DataType::bf16, Data::random, false);
@@ -73,7 +72,6 @@ class Bench : public lab::Bench {
       measure_fp8_errors();
       add_roofs(*this, sizes_);
     }
-    lab::append(report.checks, ladder.checks());
     report.summary = summary();
   }
 
@@ -206,9 +204,9 @@ class Bench : public lab::Bench {
   /// Every compiled kernel over sizes that its tiles divide and such that they do not.
   void check_all_sizes() {
     const auto all = kernels_.configurations();
-    double done = 0;
+    double checked = 0;
     for (const GemmShape& shape : sizes_.checked) {
-      progress.report(0.05 * done++ / static_cast<double>(sizes_.checked.size()),
+      progress.report(0.05 * checked++ / static_cast<double>(sizes_.checked.size()),
                       fmt::format("checking at {} x {} x {}", shape.m, shape.n, shape.k));
       for (std::size_t i = 0; i < all.size(); ++i) {
         progress.check();
@@ -358,10 +356,7 @@ class Bench : public lab::Bench {
 }  // namespace
 
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes) {
-  const BenchSizes asked = lab::sizes_asked(sizes);
-  Bench bench({device, progress}, asked);
-  bench.run();
-  return std::move(bench.report);
+  return lab::run_bench<Bench>(device, progress, sizes);
 }
 
 }  // namespace tilestep::hopper_gemm

@@ -24,21 +24,7 @@ struct BenchSizes {
   static BenchSizes of_quick() { return {.edges = {8192}, .quick = true}; }
 };
 
-/// The bench with these sizes. The device can time. Tables:
-///  - `ladder`: rung, what_changed
-///  - `ladder_measured`: rung, size, configuration, tflops, p10, p90, fraction
-///  - `configurations`: rung, configuration, size, tflops, fraction
-///  - `counters`: rung, tensor_pipe, store_conflicts, dram_bytes, l2_bytes
-///  - `store_conflicts`: layout, wavefronts, conflicts, matrices
-///  - `raster_bytes`: raster, cluster, dram_bytes, l2_bytes
-///  - `conflicts`: access, row_bytes, layout, derived, traced, counted
-///  - `fp8`: rung, configuration, tflops, p10, p90, peer_name, fraction
-///  - `fp8_error`: sums, mean_error, largest_error
-///  - `stages_measured`: stages, tflops, cycles, predicted, p10, p90
-///  - `instruction_roofs`: tile, cycles, fed, tensor_cycles, read_cycles, write_cycles,
-///    delivered, share
-///  - `data`: data, tflops, clock_mhz, pipe_share
-///  - `resources`: configuration, threads, registers, spilled, shared, blocks
+/// The bench with these sizes. The device can time.
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes);
 
 }  // namespace tilestep::hopper_gemm

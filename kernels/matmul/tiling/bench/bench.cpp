@@ -72,11 +72,10 @@ class Bench : public lab::Bench {
       measure_copies();
     }
     std::vector<lab::Climb> climbs;
-    for (std::size_t i = 0; i < sizes_.edges.size(); ++i) {
-      const double share = 0.85 / static_cast<double>(sizes_.edges.size());
-      const double from = 0.13 + share * static_cast<double>(i);
-      progress.report(from, fmt::format("making matrices of {0} x {0}", sizes_.edges[i]));
-      climbs.push_back(climb_edge(sizes_.edges[i], from, from + share));
+    done = 0.13;
+    for (const int edge : sizes_.edges) {
+      progress.report(done, fmt::format("making matrices of {0} x {0}", edge));
+      climbs.push_back(climb_edge(edge, 0.85 / static_cast<double>(sizes_.edges.size())));
     }
     add_results(climbs);
     add_resources(climbs.front());
@@ -85,16 +84,15 @@ class Bench : public lab::Bench {
     }
     add_datasheet();
     add_roofline(climbs);
-    lab::append(report.checks, ladder.checks());
     report.summary = summary();
   }
 
  private:
   /// Every rung over sizes that its tiles divide and such that they do not.
   void check_all_sizes() {
-    double done = 0;
+    double checked = 0;
     for (const GemmShape& shape : sizes_.checked) {
-      progress.report(0.1 * done++ / static_cast<double>(sizes_.checked.size()),
+      progress.report(0.1 * checked++ / static_cast<double>(sizes_.checked.size()),
                       fmt::format("checking at {} x {} x {}", shape.m, shape.n, shape.k));
       Problem problem(device, shape);
       for (const Variant variant : rungs_) {
@@ -192,7 +190,7 @@ class Bench : public lab::Bench {
         kProbes - 4, order);
   }
 
-  lab::Climb climb_edge(int edge, double from, double to) {
+  lab::Climb climb_edge(int edge, double share) {
     Problem problem(device, square(edge));
     lab::LadderPlan plan;
     plan.rate = lab::Rate::tflop_per_s;
@@ -208,7 +206,7 @@ class Bench : public lab::Bench {
     }
     for (const Variant variant : rungs_) plan.rungs.push_back(rung(variant, problem));
     if (edge == sizes_.counted_edge) plan.counters = counters();
-    return climb(plan, from, to);
+    return climb(plan, share);
   }
 
   // ---- what came of it ----
@@ -389,10 +387,7 @@ class Bench : public lab::Bench {
 }  // namespace
 
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes) {
-  const BenchSizes asked = lab::sizes_asked(sizes);
-  Bench bench({device, progress}, asked);
-  bench.run();
-  return bench.report;
+  return lab::run_bench<Bench>(device, progress, sizes);
 }
 
 }  // namespace tilestep::tiling

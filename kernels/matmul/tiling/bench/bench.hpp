@@ -20,16 +20,7 @@ struct BenchSizes {
   static BenchSizes of_quick() { return {.edges = {4096}, .quick = true}; }
 };
 
-/// The bench with these sizes. The device can time. Tables:
-///  - `ladder`: rung, what_changed, source
-///  - `ladder_measured`: rung, size, what_changed, configuration, tflops, p10, p90, fraction
-///  - `configurations`: rung, configuration, size, tflops, fraction
-///  - `resources`: rung, configuration, threads, registers, spilled, shared, blocks, occupancy
-///  - `counters`: rung, dram_bytes, bank_conflicts, tensor_pipe, achieved_occupancy, asked_bytes,
-///    shared_wavefronts, data_wavefronts, shared_pipe, data_pipe
-///  - `shared_ceiling`, of rungs that use shared memory: rung, shared_bytes, flop_per_byte, ceiling,
-///    tflops, share
-///  - `roofline`: label, flop_per_byte, tflops, provenance, formula, bound
+/// The bench with these sizes. The device can time.
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes);
 
 }  // namespace tilestep::tiling

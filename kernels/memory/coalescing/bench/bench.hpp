@@ -6,27 +6,10 @@
 #include "kernels/memory/coalescing/kernels.hpp"
 #include "kernels/memory/coalescing/lesson.hpp"
 
-/// The parts of a bench; each adds its tables, measurements and checks to the report.
-///
-/// Tables, all GB/s being useful bytes (read and written) over time, and `expected` the bandwidth of
-/// the device's copy times useful over moved bytes:
-///  - `copy_ladder`, `copy_configurations`, `transpose_ladder`, `transpose_configurations`
-///  - `bandwidth_by_stride`: stride, load, load_p10, load_p90, store, store_p10, store_p90, expected
-///    (of loads: the sectors of each request), expected_store (a sector that is stored in part is
-///    read as well), expected_64 (of loads, where memory is read in pieces of 64 bytes)
-///  - `bandwidth_by_offset`: offset and the same
-///  - `bandwidth_by_pattern`: pattern, element_bytes, access, bandwidth, p10, p90, expected (of that
-///    access), sectors_per_request
-///  - `bandwidth_by_element`, sequential loads: element_bytes, bandwidth, p10, p90, thread_bytes,
-///    threads, in_flight
-///  - with counters `dram_by_stride`: stride, access, read, written (bytes that crossed to DRAM for
-///    each useful byte), expected (from them), bandwidth; and `counted_sweep`: pattern,
-///    element_bytes, access, setting, traced, counted, difference
-///
-/// Measurements: copy_bandwidth (variants "device", "strided", "coalesced", "vectorized"),
-/// fraction_of_device_copy, transpose_bandwidth (variant: the rung), fraction_of_copy,
-/// bank_conflicts_per_request, useful_bandwidth (variant: the pattern, 4-byte loads),
-/// dram_read_per_byte and dram_written_per_byte (variant: "load 8").
+/// The parts of a bench; each adds its tables, measurements and checks to the report. All GB/s are useful bytes (read
+/// and written) over time; `expected` is the bandwidth of the device's copy times useful over moved bytes: of loads the
+/// sectors of each request, of stores a sector that is stored in part is read as well, and `expected_64` where memory is
+/// read in pieces of 64 bytes.
 namespace tilestep::coalescing {
 
 /// Sizes for a device with so much memory: on one with 80 GB and more, copies of 2 GiB, transposes

@@ -17,44 +17,19 @@
 using namespace tilestep;
 using namespace tilestep::attention_backward;
 using namespace tilestep::attention_backward::hopper;
+using flash_attention_3::check_refusals, flash_attention_3::device_of, flash_attention_3::Heads,
+    flash_attention_3::kHeads, flash_attention_3::kMasks, flash_attention_3::kOrders,
+    flash_attention_3::Order, flash_attention_3::said_of;
 
 namespace {
 
 constexpr int kLengths[] = {1, 17, 64, 65, 127, 129, 200, 257};
-constexpr Mask kMasks[] = {Mask::none, Mask::causal, Mask::sliding_window};
-
-struct Heads {
-  int heads, kv_heads;
-};
-constexpr Heads kHeads[] = {{1, 1}, {2, 1}, {4, 2}, {2, 2}};
-
-struct Order {
-  simt::Completion completion;
-  simt::ThreadOrder threads;  ///< descending: consumers before the producer
-};
-constexpr Order kOrders[] = {{simt::Completion::latest, simt::ThreadOrder::ascending},
-                             {simt::Completion::early_copies, simt::ThreadOrder::ascending},
-                             {simt::Completion::early_copies, simt::ThreadOrder::descending},
-                             {simt::Completion::earliest, simt::ThreadOrder::descending},
-                             {simt::Completion::seeded, simt::ThreadOrder::shuffled}};
-
-std::unique_ptr<simt::Device> device_of(const Order& order = kOrders[0], int multiprocessors = 1) {
-  return simt::make_emulated_device(
-      {}, {.order = order.threads, .os_threads = multiprocessors, .completion = order.completion});
-}
 
 Problem problem_of(int head_dim, Mask mask, int length, Heads heads = {1, 1}, int window = 40) {
   return {head_dim,
           heads.heads,
           heads.kv_heads,
           {.mask = mask, .length = length, .window = std::min(window, length)}};
-}
-
-std::string said_of(const Problem& p) {
-  return "head_dim " + std::to_string(p.head_dim) + ", mask " +
-         std::to_string(static_cast<int>(p.rule.mask)) + " window " +
-         std::to_string(p.rule.window) + ", length " + std::to_string(p.rule.length) + ", heads " +
-         std::to_string(p.heads) + "/" + std::to_string(p.kv_heads);
 }
 
 }  // namespace
@@ -105,22 +80,6 @@ TEST_CASE("flash-3 backward: every tile of keys comes once, of few heads togethe
     }
     CHECK(seen == std::vector<int>(seen.size(), 1));
     CHECK(in_order);
-  }
-}
-
-TEST_CASE("flash-3 backward: the bounded answer is the reference's", "[attention_backward]") {
-  for (const Mask mask : kMasks) {
-    const Problem p = problem_of(64, mask, 33, {4, 2}, 9);
-    const Given in(p);
-    const Exact exact = exact_answer(p, in);
-    const Gradients g = reference_backward(task_of(p), in.numbers, in.d_output);
-    const auto close = [](const std::vector<double>& a, const std::vector<double>& b) {
-      return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                        [](double x, double y) { return std::abs(x - y) < 1e-11; });
-    };
-    CHECK(close(exact.value.dq, g.dq));
-    CHECK(close(exact.value.dk, g.dk));
-    CHECK(close(exact.value.dv, g.dv));
   }
 }
 
@@ -177,32 +136,13 @@ TEST_CASE("flash-3 backward: the order of threads and of what the hardware does 
 TEST_CASE("flash-3 backward: what it does not take is refused with what it does",
           "[attention_backward]") {
   const auto device = device_of();
-  const auto refused = [&](const Problem& p) -> std::string {
-    try {
-      const Given in(p);
-      Exact forward;  // of numbers that do not matter
-      forward.o.assign(in.q.size(), 0);
-      forward.lse.assign(numeric::elements_of(p.heads, p.rule.length), 0);
-      timed_outcome(*device, p, in, forward);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
-  };
-  const Problem good = problem_of(64, Mask::causal, 4);
-  CHECK(refused(good) == "");
-  Problem bad = good;
-  bad.head_dim = 96;
-  CHECK_THAT(refused(bad), Catch::Contains("head_dim is 96; allowed: 64, 128"));
-  bad = good;
-  bad.heads = 3, bad.kv_heads = 2;
-  CHECK_THAT(refused(bad), Catch::Contains("heads is 3; allowed: multiples of 2"));
-  bad = good;
-  bad.rule.mask = Mask::prefix;
-  CHECK_THAT(refused(bad), Catch::Contains("masks are none, causal and sliding-window"));
-  bad = good;
-  bad.rule.mask = Mask::sliding_window, bad.rule.sinks = 1;
-  CHECK_THAT(refused(bad), Catch::Contains("without sinks"));
+  check_refusals(problem_of(64, Mask::causal, 4), [&](const Problem& p) {
+    const Given in(p);
+    Exact forward;  // of numbers that do not matter
+    forward.o.assign(in.q.size(), 0);
+    forward.lse.assign(numeric::elements_of(p.heads, p.rule.length), 0);
+    timed_outcome(*device, p, in, forward);
+  });
 }
 
 // ---- faults ---------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "kernels/attention/attention_backward/run/run.hpp"
+#include "kernels/base/lab/result.hpp"
 #include "tests/catch.hpp"
 #include "tests/kernels/attention/attention_backward/testing.hpp"
 #include "tests/kernels/attention/flash_attention/pairwise.hpp"
@@ -104,14 +105,14 @@ void check_row(const Trace& trace) {
 
 TEST_CASE("a backward pass holds the lesson's checks for every pair of choices",
           "[attention_backward]") {
-  const auto device = emulated();
+  const auto device = test_device();
   tests::Part part("the backward pass's choices", 3);
   int seed = 0;
   for (const auto& choice : flash_attention::pairwise(kChoices)) {
     const Params params = params_of(choice, ++seed);
     if (part.skips()) continue;
-    CAPTURE(words(params));
-    const lab::Report report = held_run(*device, params);
+    CAPTURE(runs.words(params));
+    const lab::Report report = held_run(runs, params, *device);
     std::set<std::string> checked;
     for (const lab::Check& check : report.checks) checked.insert(check.id);
     CHECK(checked == std::set<std::string>{"output", "log_sum_exp", "asked", "visits", "d", "dq",
@@ -161,12 +162,12 @@ TEST_CASE("the bounded gradients are those that directional differences prove",
 TEST_CASE("gradients of keys do not depend on the order of threads or of copies",
           "[attention_backward]") {
   const Params params{.seq = 70, .mask = Mask::causal};
-  const BackwardCompared first = backward_run(*emulated(), params);
+  const BackwardCompared first = backward_run(*test_device(), params);
   CHECK(first.against.ok());
   for (const auto order :
        {simt::ThreadOrder::ascending, simt::ThreadOrder::descending, simt::ThreadOrder::shuffled}) {
     for (const auto completion : {simt::Completion::latest, simt::Completion::earliest}) {
-      const auto device = emulated(order, 5, completion);
+      const auto device = test_device(order, 5, completion);
       const BackwardCompared run = backward_run(*device, params);
       CHECK(run.against.ok());
       CHECK(run.outcome.dk == first.outcome.dk);
@@ -176,7 +177,7 @@ TEST_CASE("gradients of keys do not depend on the order of threads or of copies"
 }
 
 TEST_CASE("documents keep their gradients to themselves", "[attention_backward]") {
-  const auto device = emulated();
+  const auto device = test_device();
   const auto zeros = [](const std::vector<float>& values) {
     return values == std::vector<float>(values.size(), 0.0f);
   };
@@ -188,7 +189,7 @@ TEST_CASE("documents keep their gradients to themselves", "[attention_backward]"
 }
 
 TEST_CASE("keys beyond the length weigh nothing, whatever the scores", "[attention_backward]") {
-  const auto device = emulated();
+  const auto device = test_device();
   // Of keys that are not there a score would be 0: beside −565 it would weigh infinitely much.
   const Params params{.seq = 40, .mask = Mask::none};
   BackwardCompared run;
@@ -203,7 +204,7 @@ TEST_CASE("keys beyond the length weigh nothing, whatever the scores", "[attenti
 }
 
 TEST_CASE("one key too many is noticed, where there is a mask", "[attention_backward]") {
-  const auto device = emulated();
+  const auto device = test_device();
   Params params{.seq = 70, .omits = Omission::mask_off_by_one};
   CHECK_FALSE(backward_run(*device, params).against.ok());
   params.mask = Mask::none;
@@ -211,7 +212,7 @@ TEST_CASE("one key too many is noticed, where there is a mask", "[attention_back
 }
 
 TEST_CASE("D is the sum of dO times O", "[attention_backward]") {
-  const auto device = emulated();
+  const auto device = test_device();
   const Params params{.seq = 33};
   const BackwardCompared run = backward_run(*device, params);
   const std::vector<float> d_output = make_d_output(params);
@@ -237,26 +238,20 @@ Against timed_gradients(simt::Device& device, int number, const Params& params) 
   const flash_attention::Outcome forward =
       flash_attention::run_explained(device, forward_of(params), inputs, {});
   const auto sent = [&](const std::vector<float>& values) {
-    const std::vector<std::uint16_t> host = words_of(values);
-    return simt::Buffer<std::uint16_t>(device, std::span<const std::uint16_t>(host));
+    return lab::uploaded(device, words_of(values));
   };
   const auto q = sent(inputs.q), k = sent(inputs.k), v = sent(inputs.v), o = sent(forward.o),
              d_o = sent(d_output);
-  const simt::Buffer<int> begins(device, std::span<const int>(inputs.begins));
-  const simt::Buffer<float> lse(device, std::span<const float>(forward.lse));
+  const auto begins = lab::uploaded(device, inputs.begins);
+  const auto lse = lab::uploaded(device, forward.lse);
   const std::size_t padded =
       static_cast<std::size_t>(task.heads) *
       static_cast<std::size_t>((task.length() + one.block_q - 1) / one.block_q * one.block_q);
-  const auto unwritten = [&]<class T>(T, std::size_t count) {
-    simt::Buffer<T> buffer(device, count);
-    buffer.fill(0xFF);
-    return buffer;
-  };
-  auto terms = unwritten(0.0f, 2 * padded);
-  auto sums = unwritten(0.0f, padded * static_cast<std::size_t>(task.head_dim));
-  auto dq = unwritten(std::uint16_t{}, inputs.q.size()),
-       dk = unwritten(std::uint16_t{}, inputs.k.size()),
-       dv = unwritten(std::uint16_t{}, inputs.v.size());
+  auto terms = lab::unwritten<float>(device, 2 * padded);
+  auto sums = lab::unwritten<float>(device, padded * static_cast<std::size_t>(task.head_dim));
+  auto dq = lab::unwritten<std::uint16_t>(device, inputs.q.size()),
+       dk = lab::unwritten<std::uint16_t>(device, inputs.k.size()),
+       dv = lab::unwritten<std::uint16_t>(device, inputs.v.size());
   kernels.run(device, number, task,
               {q.span(), k.span(), v.span(), o.span(), d_o.span(), begins.span(), lse.span(),
                terms.span(), sums.span(), dq.span(), dk.span(), dv.span()});
@@ -268,7 +263,7 @@ Against timed_gradients(simt::Device& device, int number, const Params& params) 
 }  // namespace
 
 TEST_CASE("the compiled kernels' gradients equal double", "[attention_backward]") {
-  const auto device = emulated(simt::ThreadOrder::shuffled, 3);
+  const auto device = test_device(simt::ThreadOrder::shuffled, 3);
   const auto all = kernels_of(*device).configurations();
   for (std::size_t i = 0; i < all.size(); ++i) {
     Params params;
@@ -278,7 +273,7 @@ TEST_CASE("the compiled kernels' gradients equal double", "[attention_backward]"
     constexpr Mask kMasks[] = {Mask::causal, Mask::none, Mask::sliding_window};
     params.mask = kMasks[i % 3];
     const Against a = timed_gradients(*device, static_cast<int>(i), params);
-    CAPTURE(words(params), std::string(all[i].name));
+    CAPTURE(runs.words(params), std::string(all[i].name));
     CAPTURE(a.dq.error(), a.dq.bound(), a.dk.error(), a.dk.bound(), a.dv.error(), a.dv.bound());
     CHECK(a.ok());
   }

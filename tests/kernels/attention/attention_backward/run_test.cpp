@@ -5,36 +5,16 @@
 #include <cmath>
 #include <numeric>
 
-#include "kernels/attention/attention_backward/run/ledger.hpp"
+#include "kernels/attention/attention_backward/run/explained.hpp"
 #include "tests/catch.hpp"
 #include "tests/kernels/attention/attention_backward/testing.hpp"
-#include "tests/lesson_contract/damage.hpp"
-#include "tests/part.hpp"
 
 using namespace tilestep;
 using namespace tilestep::attention_backward;
 using tests::contains;
 
-namespace tilestep::attention_backward {
-nlohmann::json trace_again(const nlohmann::json& trace);
-}
-
 namespace {
 
-lab::Report report_with(const Params& params) {
-  lab::NoProgress nobody;
-  const auto device = emulated();
-  return lesson().run(knob_table().settings(params), *device, nobody);
-}
-Trace trace_with(const Params& params) {
-  return trace_from_json(report_with(params).trace);
-}
-LedgerRow row_of(const Trace& trace, Tensor tensor) {
-  for (const LedgerRow& row : trace.ledger) {
-    if (row.tensor == tensor) return row;
-  }
-  return {};
-}
 double sum_of(const std::vector<float>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
 }
@@ -43,7 +23,7 @@ double sum_of(const std::vector<float>& values) {
 
 TEST_CASE("blocks own tiles of keys, and come to the chosen query one after another",
           "[attention_backward]") {
-  const Trace trace = trace_with({});
+  const Trace trace = runs.trace({});
   REQUIRE(trace.steps.size() == 8);
   CHECK(trace.plan.blocks == 8);  // of one head of K and V
   CHECK(trace.chosen.block == 7);
@@ -76,7 +56,7 @@ TEST_CASE("blocks own tiles of keys, and come to the chosen query one after anot
 }
 
 TEST_CASE("what is kept between the passes, by hand", "[attention_backward]") {
-  const Trace again = trace_with({});
+  const Trace again = runs.trace({});
   const std::int64_t numbers = 2 * 256 * 32 * 2, keys = 256 * 32 * 2;
   const auto kept = [](const Trace& trace) {
     std::int64_t sum = 0;
@@ -84,14 +64,14 @@ TEST_CASE("what is kept between the passes, by hand", "[attention_backward]") {
     return sum;
   };
   CHECK(kept(again) == 2 * numbers + 2 * keys + 2 * 256 * 4);
-  CHECK(row_of(again, Tensor::p).held == 0);
-  CHECK(row_of(again, Tensor::dq_sums).held == 2 * 256 * 32 * 4);
+  CHECK(tests::ledger_row(again, Tensor::p).held == 0);
+  CHECK(tests::ledger_row(again, Tensor::dq_sums).held == 2 * 256 * 32 * 4);
   // A block fetches K once, whatever number of queries it walks over.
-  CHECK(row_of(again, Tensor::k).loaded == keys);
+  CHECK(tests::ledger_row(again, Tensor::k).loaded == keys);
 }
 
 TEST_CASE("recompute or store: the table says what both come to", "[attention_backward]") {
-  const lab::Report report = report_with({.seq = 100, .mask = Mask::none});
+  const lab::Report report = runs({.seq = 100, .mask = Mask::none});
   const lab::Table* passes = report.table("passes");
   REQUIRE(passes != nullptr);
   CHECK(passes->rows.size() == 7);  // 1024 … 65536
@@ -116,7 +96,7 @@ TEST_CASE("recompute or store: the table says what both come to", "[attention_ba
 TEST_CASE("one key too many shows in a backward pass's trace, and its checks are sound",
           "[attention_backward]") {
   const Params params{.seq = 100, .omits = Omission::mask_off_by_one};
-  const lab::Report report = report_with(params);
+  const lab::Report report = runs(params);
   CHECK(report.ok());
   const Trace trace = trace_from_json(report.trace);
   CHECK(trace.result.outcome == "wrong numbers");
@@ -131,7 +111,7 @@ TEST_CASE("one key too many shows in a backward pass's trace, and its checks are
   // Of a single head all that is wrong is in its tiles.
   Params one = params;
   one.heads = 1;
-  const Trace of_head = trace_with(one);
+  const Trace of_head = runs.trace(one);
   CHECK(count(of_head.wrong) + count(of_head.wrong_dk) + count(of_head.wrong_dv) ==
         of_head.result.wrong);
   CHECK(report.table("broken") != nullptr);
@@ -141,7 +121,7 @@ TEST_CASE("one key too many shows in a backward pass's trace, and its checks are
 TEST_CASE("a forward pass without its rescale leaves a wrong log-sum-exp to the backward pass",
           "[attention_backward]") {
   const Params params{.seq = 100, .omits = Omission::skip_rescale};
-  const lab::Report report = report_with(params);
+  const lab::Report report = runs(params);
   CHECK(report.ok());
   const Trace trace = trace_from_json(report.trace);
   CHECK(trace.result.outcome == "wrong numbers");
@@ -182,13 +162,4 @@ TEST_CASE("of a large backward pass a part runs, and says so", "[attention_backw
   const TilePlan plan = plan_of(excerpt.params);
   CHECK(flops_of(plan, task_of(excerpt.params), excerpt.begins) <= kMostFlops);
   CHECK(contains(excerpt.cut, "head 0 of 16"));
-}
-
-TEST_CASE("no damage to a trace of a backward pass goes unnoticed", "[attention_backward]") {
-  tests::Part part("damage to the backward pass's traces", 2);
-  if (part.skips()) return;
-  const nlohmann::json trace = report_with({.seq = 40}).trace;
-  const tests::Damages found = tests::damage(trace, trace_again);
-  CHECK(found.complaints == std::vector<std::string>());
-  CHECK(found.refused > found.tried / 2);
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/attention/decode/run/explained.hpp"
+#include "kernels/attention/decode/run/run.hpp"
 #include "kernels/attention/kv_cache/reference.hpp"
 #include "kernels/base/lab/closest.hpp"
 #include "kernels/lessons.hpp"
@@ -43,10 +43,8 @@ inline Compared compared_run(simt::Device& device, const Case& params,
   c.inputs = make_inputs(params, contexts);
   const Cache cache = cache_of(c.inputs, params.kv_dtype, params.scales);
   c.outcome = run_explained(device, params, c.inputs, cache, chosen);
-  Inputs kept = c.inputs;
-  kept.k = cache.k.values;
-  kept.v = cache.v.values;
-  c.exact = reference_attention(kept, roundings_of(params.kv_dtype, params.scales));
+  c.exact =
+      reference_attention(as_cached(c.inputs, cache), roundings_of(params.kv_dtype, params.scales));
   c.o = lab::compared(c.outcome.o, c.exact.o, c.exact.o_bound);
   c.lse = lab::compared(c.outcome.lse, c.exact.lse, c.exact.lse_bound);
   return c;

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "kernels/base/lab/result.hpp"
 #include "tests/kernels/attention/flash_attention/pairwise.hpp"
 #include "tests/kernels/attention/flash_attention/testing.hpp"
 #include "tests/part.hpp"
@@ -43,25 +44,25 @@ Params params_of(const Choice& c, int seed) {
 
 TEST_CASE("every variant holds the lesson's checks for every pair of choices",
           "[flash_attention]") {
-  const auto device = emulated();
+  const auto device = test_device();
   tests::Part part("attention's choices", 2);
   int seed = 0;
   for (const Choice& choice : pairwise(kChoices)) {
     const Params params = params_of(choice, ++seed);
-    if (!part.skips()) held_run(*device, params);
+    if (!part.skips()) held_run(runs, params, *device);
   }
 }
 
 TEST_CASE("numbers do not depend on the order of threads or of copies", "[flash_attention]") {
   for (const Variant variant : kVariants) {
     const Params params{.variant = variant, .seq = 70, .heads = 1, .mask = Mask::causal};
-    CAPTURE(words(params));
-    const Compared first = compared_run(*emulated(), params);
+    CAPTURE(runs.words(params));
+    const Compared first = compared_run(*test_device(), params);
     CHECK(first.ok());
     for (const auto order : {simt::ThreadOrder::ascending, simt::ThreadOrder::descending,
                              simt::ThreadOrder::shuffled}) {
       for (const auto completion : {simt::Completion::latest, simt::Completion::earliest}) {
-        const auto device = emulated(order, 5, completion);
+        const auto device = test_device(order, 5, completion);
         CHECK(run_explained(*device, params, first.inputs, {}).o == first.outcome.o);
       }
     }
@@ -69,7 +70,7 @@ TEST_CASE("numbers do not depend on the order of threads or of copies", "[flash_
 }
 
 TEST_CASE("a query that sees no key has zeros and minus infinity", "[flash_attention]") {
-  const auto device = emulated();
+  const auto device = test_device();
   for (const Variant variant : kVariants) {
     const Compared run = compared_run(
         *device, {.variant = variant, .seq = 40, .mask = Mask::sliding_window, .window = 0});
@@ -79,12 +80,12 @@ TEST_CASE("a query that sees no key has zeros and minus infinity", "[flash_atten
 }
 
 TEST_CASE("each break changes what it should", "[flash_attention]") {
-  const auto device = emulated();
+  const auto device = test_device();
   for (const Variant variant : kVariants) {
     for (const Break broken : {Break::skip_rescale, Break::mask_off_by_one}) {
       if (variant == Variant::naive && broken == Break::skip_rescale) continue;
       const Params params{.variant = variant, .seq = 70, .data = Data::outliers, .broken = broken};
-      CAPTURE(words(params));
+      CAPTURE(runs.words(params));
       CHECK_FALSE(compared_run(*device, params).o.ok());
     }
   }
@@ -98,7 +99,7 @@ TEST_CASE("each break changes what it should", "[flash_attention]") {
 
 TEST_CASE("flash-1 comes to a tile of queries once a tile of keys, and reads and writes its O",
           "[flash_attention]") {
-  const auto device = emulated();
+  const auto device = test_device();
   const Outcome run = compared_run(*device, {.variant = Variant::flash_1, .seq = 100}).outcome;
   REQUIRE(run.plan.q_tiles == 4);
   int order = 0;
@@ -113,7 +114,7 @@ TEST_CASE("flash-1 comes to a tile of queries once a tile of keys, and reads and
 }
 
 TEST_CASE("the steps of a query follow from each other and lead to its O", "[flash_attention]") {
-  const auto device = emulated();
+  const auto device = test_device();
   for (const Variant variant : {Variant::flash_1, Variant::flash_2}) {
     const Params params{.variant = variant, .seq = 100, .data = Data::outliers};
     const Chosen chosen{1, 77, 13};
@@ -122,7 +123,7 @@ TEST_CASE("the steps of a query follow from each other and lead to its O", "[fla
     double l = 0;
     double o = 0;
     int steps = 0;
-    CAPTURE(words(params));
+    CAPTURE(runs.words(params));
     for (const StepRecord& step : run.outcome.steps) {
       if (step.order < 0) continue;
       ++steps;
@@ -147,16 +148,7 @@ TEST_CASE("the steps of a query follow from each other and lead to its O", "[fla
 
 namespace {
 
-template <class T>
-simt::Buffer<T> uploaded(simt::Device& device, const std::vector<T>& host) {
-  return simt::Buffer<T>(device, std::span<const T>(host));
-}
-template <class T>
-simt::Buffer<T> unwritten(simt::Device& device, std::size_t count) {
-  simt::Buffer<T> buffer(device, count);
-  buffer.fill(0xFF);
-  return buffer;
-}
+using lab::unwritten, lab::uploaded;
 
 /// O of configuration `number`.
 std::vector<float> timed_output(simt::Device& device, int number, const Params& params,
@@ -188,7 +180,7 @@ std::vector<float> timed_output(simt::Device& device, int number, const Params& 
 
 TEST_CASE("the compiled kernels equal double", "[flash_attention]") {
   lab::NoProgress nobody;
-  const auto device = emulated(simt::ThreadOrder::shuffled, 3);
+  const auto device = test_device(simt::ThreadOrder::shuffled, 3);
   const auto all = kernels_of(*device).configurations();
   for (std::size_t i = 0; i < all.size(); ++i) {
     Params params;
@@ -206,7 +198,7 @@ TEST_CASE("the compiled kernels equal double", "[flash_attention]") {
         reference_forward(task_of(params), inputs, roundings_of(params.variant), nobody);
     const lab::Closest closest = lab::compared(
         timed_output(*device, static_cast<int>(i), params, inputs), exact.o.value, exact.o.bound);
-    CAPTURE(words(params), std::string(all[i].name), closest.error(), closest.bound());
+    CAPTURE(runs.words(params), std::string(all[i].name), closest.error(), closest.bound());
     CHECK(closest.ok());
   }
 }

@@ -6,7 +6,7 @@
 
 #include "kernels/attention/flash_attention/quantized/buffers.hpp"
 #include "kernels/attention/flash_attention/quantized/reference.hpp"
-#include "kernels/attention/flash_attention/run/ledger.hpp"
+#include "kernels/attention/flash_attention/run/explained.hpp"
 #include "kernels/attention/flash_attention/run/run.hpp"
 #include "kernels/base/numeric/small_float.hpp"
 #include "kernels/base/simt/hopper.hpp"
@@ -124,7 +124,7 @@ TEST_CASE("four numbers become bytes, rounded to nearest even and saturated", "[
 TEST_CASE(
     "scores in 8 bits are right for every pair of choices, and ask for the bytes of the formula",
     "[flash_attention]") {
-  const auto device = emulated();
+  const auto device = test_device();
   tests::Part part("8 bits' choices", 3);
   int seed = 0;
   for (const Choice& choice : pairwise(kChoices)) {
@@ -132,7 +132,7 @@ TEST_CASE(
     if (part.skips()) continue;
     const Checked run = checked_run(*device, params);
     const Task task = task_of(params);
-    CAPTURE(words(params));
+    CAPTURE(runs.words(params));
     CAPTURE(run.o.error(), run.o.bound(), run.lse.error(), run.lse.bound());
     CHECK(run.o.ok());
     CHECK(run.lse.ok());
@@ -153,11 +153,11 @@ TEST_CASE("8 bits: numbers do not depend on the order of threads or of copies",
           "[flash_attention]") {
   for (const DataType format : kFormats) {
     const Params params = small(format, true, Data::outliers);
-    const Checked first = checked_run(*emulated(), params);
+    const Checked first = checked_run(*test_device(), params);
     for (const auto order : {simt::ThreadOrder::descending, simt::ThreadOrder::shuffled}) {
       for (const auto completion :
            {simt::Completion::earliest, simt::Completion::early_copies, simt::Completion::seeded}) {
-        const auto device = emulated(order, 3, completion);
+        const auto device = test_device(order, 3, completion);
         const Outcome again = run_explained(*device, params, first.inputs, {});
         CHECK(again.o == first.outcome.o);
         CHECK(again.lse == first.outcome.lse);
@@ -170,7 +170,7 @@ TEST_CASE("8 bits: numbers do not depend on the order of threads or of copies",
 
 TEST_CASE("8 bits: the timed kernels come to the same, in their own tiles", "[flash_attention]") {
   lab::NoProgress nobody;
-  const auto device = emulated();
+  const auto device = test_device();
   tests::Part part("8 bits, timed", 2);
   for (const bool smooth_k : {false, true}) {
     for (const DataType format : kFormats) {
@@ -180,7 +180,7 @@ TEST_CASE("8 bits: the timed kernels come to the same, in their own tiles", "[fl
         params.head_dim = HeadDim::d128;
         params.mask = mask;
         params.kv_heads = 2;
-        CAPTURE(words(params));
+        CAPTURE(runs.words(params));
         const Inputs inputs = make_inputs(params);
         const QuantizedProblem problem{task_of(params), format, smooth_k};
         QuantizedBuffers buffers(*device, problem, quantized_sizes(128, true), inputs);
@@ -199,7 +199,7 @@ TEST_CASE("8 bits: the timed kernels come to the same, in their own tiles", "[fl
 
 TEST_CASE("8 bits: without K's mean outliers cost less, and the log-sum-exp is still the scores'",
           "[flash_attention]") {
-  const auto device = emulated();
+  const auto device = test_device();
   for (const DataType format : kFormats) {
     for (const int seed : {1, 2, 3}) {
       Params params = small(format, false, Data::outliers);
@@ -208,7 +208,7 @@ TEST_CASE("8 bits: without K's mean outliers cost less, and the log-sum-exp is s
       params.smooth_k = true;
       const Checked run = checked_run(*device, params);
       const double smooth = error_of_output(run);
-      CAPTURE(words(params), plain, smooth);
+      CAPTURE(runs.words(params), plain, smooth);
       CHECK(smooth < 0.75 * plain);
       CHECK(smooth < 0.1);
       for (std::size_t row = 0; row < run.outcome.lse.size(); ++row) {
@@ -220,7 +220,7 @@ TEST_CASE("8 bits: without K's mean outliers cost less, and the log-sum-exp is s
 }
 
 TEST_CASE("8 bits: what is left out on purpose shows", "[flash_attention]") {
-  const auto device = emulated();
+  const auto device = test_device();
   for (const DataType format : kFormats) {
     for (const Break broken : {Break::skip_rescale, Break::mask_off_by_one}) {
       Params params = small(format, true);
@@ -268,11 +268,11 @@ TEST_CASE("8 bits: any rung runs as the one kernel that has them", "[flash_atten
 
 TEST_CASE("8 bits: a run says what they cost, and comes back from JSON", "[flash_attention]") {
   lab::NoProgress nobody;
-  const auto device = emulated();
+  const auto device = test_device();
   for (const DataType format : kFormats) {
     Params params = small(format, true, Data::outliers);
     params.variant = Variant::flash_1;
-    CAPTURE(words(params));
+    CAPTURE(runs.words(params));
     const lab::Report report = lesson().run(knob_table().settings(params), *device, nobody);
     for (const lab::Check& check : report.checks) {
       CAPTURE(check.id, check.max_error, check.tolerance);

@@ -4,7 +4,7 @@
 #include <limits>
 #include <random>
 
-#include "kernels/attention/flash_attention/run/excerpt.hpp"
+#include "kernels/attention/flash_attention/run/explained.hpp"
 #include "kernels/attention/shared/weights.hpp"
 #include "kernels/base/lab/random.hpp"
 #include "tests/catch.hpp"

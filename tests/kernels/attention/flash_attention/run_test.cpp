@@ -6,31 +6,16 @@
 #include <cmath>
 #include <map>
 
-#include "kernels/attention/flash_attention/run/ledger.hpp"
+#include "kernels/attention/flash_attention/run/explained.hpp"
 #include "tests/catch.hpp"
 #include "tests/kernels/attention/flash_attention/testing.hpp"
-#include "tests/lesson_contract/damage.hpp"
-#include "tests/part.hpp"
 
 using namespace tilestep;
 using namespace tilestep::flash_attention;
 using tests::contains;
 using tests::error_of;
 
-namespace tilestep::flash_attention {
-nlohmann::json trace_again(const nlohmann::json& trace);
-}
-
 namespace {
-
-lab::Report report_with(const Params& params) {
-  lab::NoProgress nobody;
-  const auto device = emulated();
-  return lesson().run(knob_table().settings(params), *device, nobody);
-}
-Trace trace_with(const Params& params) {
-  return trace_from_json(report_with(params).trace);
-}
 
 Params small(Variant variant) {
   return {.variant = variant, .seq = 100, .heads = 2};
@@ -39,7 +24,7 @@ Params small(Variant variant) {
 }  // namespace
 
 TEST_CASE("the defaults' trace has the mask's tiles, in the blocks' order", "[flash_attention]") {
-  const Trace trace = trace_with({});
+  const Trace trace = runs.trace({});
   REQUIRE(trace.plan.q_tiles == 8);
   REQUIRE(trace.plan.k_tiles == 8);
   CHECK(trace.plan.blocks == 16);
@@ -79,8 +64,8 @@ TEST_CASE("the steps lead to the answer, and the answer is right", "[flash_atten
     Params params = small(variant);
     params.mask = Mask::none;
     params.query = 70;
-    CAPTURE(words(params));
-    const Trace trace = trace_with(params);
+    CAPTURE(runs.words(params));
+    const Trace trace = runs.trace(params);
     REQUIRE_FALSE(trace.steps.empty());
     const Step& last = trace.steps.back();
     CHECK(trace.answer.o_after.back() == Approx(trace.answer.exact[0]));
@@ -94,7 +79,7 @@ TEST_CASE("the steps lead to the answer, and the answer is right", "[flash_atten
 }
 
 TEST_CASE("naive's scores and weights are there, the others store none", "[flash_attention]") {
-  const Trace naive = trace_with({.variant = Variant::naive, .query = 100});
+  const Trace naive = runs.trace({.variant = Variant::naive, .query = 100});
   REQUIRE(naive.scores.size() == 256);
   REQUIRE(naive.weights.size() == 256);
   double sum = 0;
@@ -108,25 +93,19 @@ TEST_CASE("naive's scores and weights are there, the others store none", "[flash
   CHECK(std::isinf(naive.steps[7].tile_max));
   CHECK(naive.visit(0, 7).kind == TileKind::skipped);
   CHECK(naive.visit(0, 7).order == 0);  // computed all the same
-  CHECK(trace_with({}).scores.empty());
+  CHECK(runs.trace({}).scores.empty());
 }
 
 TEST_CASE("the ledger is that of the formula, by hand too", "[flash_attention]") {
-  const auto row_of = [](const Trace& trace, Tensor tensor) {
-    for (const LedgerRow& row : trace.ledger) {
-      if (row.tensor == tensor) return row;
-    }
-    return LedgerRow{};
-  };
-  const Trace flash = trace_with({});
-  const LedgerRow keys = row_of(flash, Tensor::k);
+  const Trace flash = runs.trace({});
+  const LedgerRow keys = tests::ledger_row(flash, Tensor::k);
   CHECK(keys.loaded == 2 * 36 * 32 * 32 * 2);
   CHECK(keys.loaded == keys.formula_loaded);
   CHECK(keys.whole_loaded == keys.loaded);
   CHECK(keys.held == 256 * 32 * 2);
-  CHECK(row_of(flash, Tensor::q).loaded == 2 * 256 * 32 * 2);
-  CHECK(row_of(flash, Tensor::s).held == 0);
-  const LedgerRow scores = row_of(trace_with({.variant = Variant::naive}), Tensor::s);
+  CHECK(tests::ledger_row(flash, Tensor::q).loaded == 2 * 256 * 32 * 2);
+  CHECK(tests::ledger_row(flash, Tensor::s).held == 0);
+  const LedgerRow scores = tests::ledger_row(runs.trace({.variant = Variant::naive}), Tensor::s);
   CHECK(scores.loaded == 2 * 256 * 256 * 2);
   CHECK(scores.stored == 2 * 256 * 256 * 2);
   CHECK(scores.held == 2 * 256 * 256 * 2);
@@ -138,8 +117,8 @@ TEST_CASE("a break shows in trace and result, the checks are of the sound kernel
     for (const Break broken : {Break::skip_rescale, Break::mask_off_by_one}) {
       Params params = small(variant);
       params.broken = broken;
-      CAPTURE(words(params));
-      const lab::Report report = report_with(params);
+      CAPTURE(runs.words(params));
+      const lab::Report report = runs(params);
       CHECK(report.ok());
       const Trace trace = trace_from_json(report.trace);
       CHECK(trace.result.outcome == "wrong numbers");
@@ -156,7 +135,7 @@ TEST_CASE("a break shows in trace and result, the checks are of the sound kernel
       }
     }
   }
-  const lab::Report more = report_with({.broken = Break::materialize});
+  const lab::Report more = runs({.broken = Break::materialize});
   CHECK(more.ok());
   const Trace trace = trace_from_json(more.trace);
   CHECK(trace.result.outcome == "more bytes");
@@ -198,7 +177,7 @@ TEST_CASE("of a large problem a part runs, and says so", "[flash_attention]") {
 }
 
 TEST_CASE("the whole problem is in the ledger of a part", "[flash_attention]") {
-  const Trace trace = trace_with({.seq = 32768, .heads = 32, .head_dim = HeadDim::d64});
+  const Trace trace = runs.trace({.seq = 32768, .heads = 32, .head_dim = HeadDim::d64});
   CHECK(trace.shape.asked_length == 32768);
   CHECK(trace.shape.length < 32768);
   CHECK_FALSE(trace.plan.cut.empty());
@@ -211,7 +190,7 @@ TEST_CASE("the whole problem is in the ledger of a part", "[flash_attention]") {
 }
 
 TEST_CASE("what is chosen past the end is the last", "[flash_attention]") {
-  const Trace trace = trace_with({.seq = 40, .heads = 2, .query = 1000});
+  const Trace trace = runs.trace({.seq = 40, .heads = 2, .query = 1000});
   CHECK(trace.chosen.query == 39);
 }
 
@@ -220,21 +199,8 @@ TEST_CASE("a run is the same in every order of threads", "[flash_attention]") {
     CAPTURE(std::string(name_of(variant)));
     lab::NoProgress nobody;
     const lab::Settings settings = knob_table().settings(small(variant));
-    const auto forwards = lesson().run(settings, *emulated(), nobody);
-    const auto device = emulated(simt::ThreadOrder::descending);
+    const auto forwards = lesson().run(settings, *test_device(), nobody);
+    const auto device = test_device(simt::ThreadOrder::descending);
     CHECK((lesson().run(settings, *device, nobody).trace == forwards.trace));
-  }
-}
-
-TEST_CASE("no damage to a trace of any variant goes unnoticed", "[flash_attention]") {
-  tests::Part part("damage to flash-attention's traces", 3);
-  for (const Variant variant : {Variant::naive, Variant::flash_1, Variant::flash_2}) {
-    if (part.skips()) continue;
-    Params params = small(variant);
-    params.mask = variant == Variant::flash_1 ? Mask::document : Mask::causal;
-    const nlohmann::json trace = report_with(params).trace;
-    const tests::Damages found = tests::damage(trace, trace_again);
-    CHECK(found.complaints == std::vector<std::string>());
-    CHECK(found.refused > found.tried / 2);
   }
 }

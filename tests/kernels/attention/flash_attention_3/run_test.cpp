@@ -6,11 +6,10 @@
 #include <map>
 
 #include "kernels/attention/flash_attention_3/bench/bench.hpp"
-#include "kernels/attention/flash_attention_3/run/ledger.hpp"
 #include "kernels/base/simt/backends.hpp"
 #include "tests/catch.hpp"
 #include "tests/kernels/base/lab/timed_emulation.hpp"
-#include "tests/lesson_contract/damage.hpp"
+#include "tests/traces.hpp"
 
 using namespace tilestep;
 using namespace tilestep::flash_attention_3;
@@ -18,18 +17,8 @@ using tests::contains;
 
 namespace {
 
-constexpr simt::KernelEntry kKernels[] = {{"flash_attention", flash_attention::kernels_emulated},
-                                          {"flash_attention_3", kernels_emulated}};
+const tests::Runs runs(lesson(), knob_table(), trace_from_json);
 
-lab::Report report_with(const Params& params,
-                        simt::ThreadOrder order = simt::ThreadOrder::ascending) {
-  lab::NoProgress nobody;
-  const auto device = simt::make_emulated_device(kKernels, {.order = order});
-  return lesson().run(knob_table().settings(params), *device, nobody);
-}
-Trace trace_with(const Params& params) {
-  return trace_from_json(report_with(params).trace);
-}
 Params small(Rung variant) {
   return {.variant = variant, .seq = 200, .heads = 2, .head_dim = Columns::d64};
 }
@@ -42,7 +31,7 @@ TEST_CASE("the rungs hold the lesson's checks under every mask that they have",
     for (const HopperMask mask : all_of<HopperMask>()) {
       Params params = small(variant);
       params.mask = mask;
-      const lab::Report report = report_with(params);
+      const lab::Report report = runs(params);
       CHECK(report.ok());
       CHECK(report.summary.back() == '.');
       const Trace trace = trace_from_json(report.trace);
@@ -69,19 +58,14 @@ TEST_CASE("its tiles are those of its kernels", "[flash_attention_3]") {
 }
 
 TEST_CASE("the chosen block's bytes, by hand", "[flash_attention_3]") {
-  const auto row_of = [](const Trace& trace, Tensor tensor) {
-    for (const LedgerRow& row : trace.ledger) {
-      if (row.tensor == tensor) return row;
-    }
-    return LedgerRow{};
-  };
   // Two tiles of 128 queries of four, each with all keys.
-  const Trace third = trace_with({.variant = Rung::pipelined});
-  CHECK(row_of(third, Tensor::q).loaded == 2 * 128 * 128 * 2);
-  CHECK(row_of(third, Tensor::v).loaded == 2 * 512 * 128 * 2);
-  CHECK(row_of(third, Tensor::v).whole_loaded == 4 * 512 * 128 * 2);
-  CHECK(row_of(third, Tensor::o).stored == 2 * 128 * 128 * 4);  // FP32 where it is explained
-  CHECK(row_of(third, Tensor::o).whole_stored == 512 * 128 * 2);
+  const Trace third = runs.trace({.variant = Rung::pipelined});
+  CHECK(tests::ledger_row(third, Tensor::q).loaded == 2 * 128 * 128 * 2);
+  CHECK(tests::ledger_row(third, Tensor::v).loaded == 2 * 512 * 128 * 2);
+  CHECK(tests::ledger_row(third, Tensor::v).whole_loaded == 4 * 512 * 128 * 2);
+  CHECK(tests::ledger_row(third, Tensor::o).stored ==
+        2 * 128 * 128 * 4);  // FP32 where it is explained
+  CHECK(tests::ledger_row(third, Tensor::o).whole_stored == 512 * 128 * 2);
 }
 
 namespace {
@@ -104,7 +88,7 @@ bool weighs_under_products(const std::vector<Span>& spans, int lane) {
 TEST_CASE("flash-3's lanes: who weighs while the tensor cores multiply", "[flash_attention_3]") {
   for (const Rung variant : all_of<Rung>()) {
     CAPTURE(std::string(name_of(variant)));
-    const Trace trace = trace_with({.variant = variant});
+    const Trace trace = runs.trace({.variant = variant});
     const auto spans = spans_of(trace);
     REQUIRE_FALSE(spans.empty());
     std::map<std::pair<int, Activity>, int> counts;
@@ -136,7 +120,7 @@ TEST_CASE("what is left out on Hopper shows in trace and result", "[flash_attent
     Params params = small(Rung::pipelined);
     params.mask = HopperMask::causal;
     params.omits = omits;
-    const lab::Report report = report_with(params);
+    const lab::Report report = runs(params);
     CHECK(report.ok());
     CHECK(contains(report.summary, "numbers of O"));
     CHECK(report.table("broken") != nullptr);
@@ -154,19 +138,12 @@ TEST_CASE("of a large problem on Hopper a part runs, in every order of threads a
   CHECK(flops_of(plan_of(excerpt.params), task_of(excerpt.params)) <= kMostFlops);
   CHECK(contains(excerpt.cut, "head 0 of 16"));
   const Params params = small(Rung::pipelined);
-  CHECK((report_with(params).trace == report_with(params, simt::ThreadOrder::descending).trace));
-}
-
-TEST_CASE("no damage to a trace of attention on Hopper goes unnoticed", "[flash_attention_3]") {
-  Params params = small(Rung::pipelined);
-  params.mask = HopperMask::causal;
-  const tests::Damages found = tests::damage(report_with(params).trace, trace_again);
-  CHECK(found.complaints == std::vector<std::string>());
-  CHECK(found.refused > found.tried / 2);
+  CHECK((runs(params).trace ==
+         runs(params, *tests::test_device(simt::ThreadOrder::descending)).trace));
 }
 
 TEST_CASE("attention's bench on Hopper times its rungs beside flash-2", "[flash_attention_3]") {
-  tests::TimedEmulation device(kKernels);
+  tests::TimedEmulation device;
   device.pretend().memory_bytes = std::size_t{1} << 34;
   BenchSizes sizes;
   sizes.lengths = {136};
