@@ -136,6 +136,9 @@ struct View {
   Sentence footnote = {};    ///< below
 };
 
+/// A choice among the columns of the table `counters`, a bar a rung.
+View counters_view(Roles role);
+
 struct Spec {
   std::string needs;  ///< the table that every bench of the lesson has
   std::vector<View> views;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "scenes/shared/measured.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
@@ -130,10 +131,21 @@ Question of_kind(std::string id, Question question) {
   return question;
 }
 
-Question about_view(const char* view, const char* kind, Question question) {
+Question about_view(std::vector<std::string> views, const char* kind, Question question) {
   question = of_kind(kind, std::move(question));
-  question.masks = {view};
+  question.masks = std::move(views);
   return question;
+}
+
+std::optional<Question> ask_faster(const lab::Report& bench, std::vector<std::string> views,
+                                   const char* kind, const Faster& rates, std::string text,
+                                   const std::vector<double>& others, std::string_view why) {
+  if (!rates.fast || !rates.slow || *rates.slow <= 0) return std::nullopt;
+  return about_view(std::move(views), kind,
+                    ask_ratio(std::move(text), *rates.fast / *rates.slow, others,
+                              fmt::format("{} ({:.{}f} against {:.{}f} {}, {}).", why, *rates.fast,
+                                          rates.decimals, *rates.slow, rates.decimals, rates.unit,
+                                          measured::where_measured(bench))));
 }
 
 Question shuffled(Question question, const lab::Report& run) {
@@ -182,6 +194,13 @@ std::vector<Question> asked_of(const lab::Report& bench,
     if (each) all.push_back(shuffled(*each, bench));
   }
   return all;
+}
+
+std::optional<Question> placed(std::optional<Question> question, const lab::Report& run,
+                               picture::Key where) {
+  if (!question) return question;
+  Question asked = shuffled(std::move(*question), run);
+  return asked.choices.empty() ? asked : about(where, std::move(asked));
 }
 
 Question about(picture::Key where, Question question) {

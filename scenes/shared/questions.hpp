@@ -4,6 +4,8 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernels/base/lab/report.hpp"
@@ -36,8 +38,20 @@ Question ask_ratio(std::string text, double answer, const std::vector<double>& o
 
 /// The same question, of a kind: Question::id.
 Question of_kind(std::string id, Question question);
-/// The same question, of a kind and about what a view of the Measured tab shows: it is covered until the answer.
-Question about_view(const char* view, const char* kind, Question question);
+/// The same question, of a kind and about what views of the Measured tab show: they are covered until the answer.
+Question about_view(std::vector<std::string> views, const char* kind, Question question);
+inline Question about_view(const char* view, const char* kind, Question question) {
+  return about_view(std::vector<std::string>{view}, kind, std::move(question));
+}
+/// How many times as fast one of a bench's numbers is as another: asked where both are there, `why` with both behind it.
+struct Faster {
+  std::optional<double> fast, slow;
+  const char* unit;
+  int decimals = 0;
+};
+std::optional<Question> ask_faster(const lab::Report& bench, std::vector<std::string> views,
+                                   const char* kind, const Faster& rates, std::string text,
+                                   const std::vector<double>& others, std::string_view why);
 /// The same question with its choices in the order that this run gives them, so that over many runs
 /// the answer is at every place equally often.
 Question shuffled(Question question, const lab::Report& run);
@@ -45,6 +59,11 @@ Question shuffled(Question question, const lab::Report& run);
 /// The questions that a bench can answer, shuffled by it: one that it cannot is nothing.
 std::vector<Question> asked_of(const lab::Report& bench,
                                const std::vector<std::optional<Question>>& questions);
+
+/// The same question as a scene asks it, shuffled by its run; a guess among choices is written at `where`, a number stands
+/// on its axis.
+std::optional<Question> placed(std::optional<Question> question, const lab::Report& run,
+                               picture::Key where);
 
 /// The same question, about a thing of the picture or a box.
 Question about(picture::Key where, Question question);

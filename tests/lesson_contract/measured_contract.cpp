@@ -35,6 +35,12 @@ std::string texts_on_roofs(ui::Context& context) {
 void check_measured(const lab::Lesson& lesson) {
   const lab::Recording* recording = lab::recording(lesson.info().id);
   if (recording == nullptr) return;
+  const auto scene = tests::scene_of(lesson.info().id);
+  CHECK(recording->bench.table(scene->measured_spec().needs) != nullptr);
+  for (const auto& view : scene->measured_spec().views) {
+    CAPTURE(view.name);
+    if (!view.needs.empty() && !view.computed) CHECK(recording->bench.table(view.needs) != nullptr);
+  }
   for (const float text_scale : {1.0f, 1.5f}) {
     for (const ImVec2 size : kSizes) {
       tests::SceneFrame frame;

@@ -97,30 +97,9 @@ Box AttentionBackwardScene::strips(const BackwardMoment& now) const {
 }
 
 Box AttentionBackwardScene::scores(const BackwardMoment& now) const {
-  const int across = trace_.plan.k_tiles;
-  Cells grid{items("S", trace_.plan.q_tiles * across)};
-  grid.items.per_row = grid.columns = across;
-  grid.x = "k";
-  grid.y = "q";
+  Cells grid = score_cells(trace_, [&](int q, int k) { return fate(now, q, k); });
   // Square where tiles are; else each side has all of its room.
-  if (trace_.plan.q_tiles == across) grid.scale = "tile";
-  grid.items.act = {Act::go};
-  std::vector<int> steps;
-  for (int i = 0; i < grid.items.count; ++i) {
-    const int q = i / across, k = i % across;
-    const TileVisit& visit = trace_.visits[static_cast<std::size_t>(i)];
-    const TileFate tile = fate(now, q, k);
-    grid.items.state.each.push_back(tile == TileFate::now       ? State::current
-                                    : tile <= TileFate::to_come ? State::to_come
-                                                                : State::done);
-    // Tiles wait with their texture, and leave nothing.
-    grid.items.glyph.each.push_back(tile == TileFate::never || tile == TileFate::gone ? kHollow
-                                    : visit.kind == TileKind::partial                 ? kStriped
-                                                                                      : kSolid);
-    grid.items.names.push_back(visit.order < 0 ? "" : std::to_string(visit.order));
-    steps.push_back(q == trace_.chosen.q_tile ? k : -1);
-  }
-  grid.items.about = {{Name("k_tile"), Column<int>{-1, std::move(steps)}}};
+  if (trace_.plan.q_tiles == trace_.plan.k_tiles) grid.scale = "tile";
   Box made = box({"scores"}, {std::move(grid)}, {}, {.weight = 1, .least_width = 8});
   made.least_height = std::clamp(0.38f * static_cast<float>(trace_.plan.q_tiles), 3.1f, 6.8f);
   if (now.now == nullptr || now.through) return made;
@@ -357,10 +336,7 @@ std::string AttentionBackwardScene::explain_strip(const BackwardMoment& now, con
 
 std::string AttentionBackwardScene::explain(const View& view, const Key& key) const {
   const BackwardMoment now = moment(view.cursor);
-  if (key.is({"S"})) {
-    if (key.i < 0 || key.j < 0 || key.i >= trace_.plan.q_tiles || key.j >= trace_.plan.k_tiles) {
-      return {};
-    }
+  if (is_tile(trace_, key)) {
     std::string said = explain_tile(trace_, key.i, key.j);
     const TileVisit& visit = trace_.visit(key.i, key.j);
     const int step = step_of(trace_.steps, visit);

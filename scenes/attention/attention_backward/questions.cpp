@@ -114,15 +114,11 @@ namespace {
 std::optional<Question> hopper_question(const lab::Report& bench) {
   const auto plain = rate_of(bench, "backward", "backward-recompute", "16384"),
              hopper = rate_of(bench, "backward", "backward-hopper", "16384");
-  if (!plain || !hopper || *plain <= 0) return std::nullopt;
-  return about_view(
-      "Backward", "hopper",
-      ask_ratio("backward-hopper computes the same five products, with TMA and whole warpgroups. "
-                "How many times as fast is it, at head dimension 128 and length 16384?",
-                *hopper / *plain, {1, 1.3, 2, 3, 4, 6},
-                fmt::format("operands come from shared memory, and TMA adds up dQ ({:.0f} against "
-                            "{:.0f} TFLOP/s, {}).",
-                            *hopper, *plain, measured::where_measured(bench))));
+  return ask_faster(
+      bench, {"Backward"}, "hopper", {hopper, plain, "TFLOP/s"},
+      "backward-hopper computes the same five products, with TMA and whole warpgroups. "
+      "How many times as fast is it, at head dimension 128 and length 16384?",
+      {1, 1.3, 2, 3, 4, 6}, "operands come from shared memory, and TMA adds up dQ");
 }
 
 }  // namespace

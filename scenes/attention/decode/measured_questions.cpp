@@ -58,15 +58,11 @@ std::optional<Question> split_question(const lab::Report& bench) {
     return number_with(bench, "batches", {{"batch", "1"}, {"rung", launching}}, "bandwidth");
   };
   const auto one = rate("a block each"), pieces = rate("equal pieces");
-  if (!one || !pieces || *one <= 0) return std::nullopt;
-  return about_view(
-      "Batch", "split",
-      ask_ratio("One request with four K/V heads: four blocks, or pieces for all multiprocessors, "
-                "merged. How many times as fast is it in pieces?",
-                *pieces / *one, {1.2, 4, 10, 20, 33},
-                fmt::format(
-                    "four blocks leave most multiprocessors idle ({:.0f} against {:.0f} GB/s, {}).",
-                    *pieces, *one, measured::where_measured(bench))));
+  return ask_faster(
+      bench, {"Batch"}, "split", {pieces, one, "GB/s"},
+      "One request with four K/V heads: four blocks, or pieces for all multiprocessors, "
+      "merged. How many times as fast is it in pieces?",
+      {1.2, 4, 10, 20, 33}, "four blocks leave most multiprocessors idle");
 }
 
 std::optional<Question> format_question(const lab::Report& bench) {

@@ -84,12 +84,8 @@ std::optional<Question> DecodeScene::question_before(int next) const {
 std::optional<Question> DecodeScene::question(const View& view) const {
   const int next = view.cursor.tile + 1;
   if (next > trace_.length()) return std::nullopt;
-  std::optional<Question> asked = question_before(next);
-  if (!asked) return asked;
-  asked = shuffled(std::move(*asked), report_);
-  if (asked->choices.empty()) return asked;  // it stands on its axis
-  // A guess is written above what it is about: there is room below the cache.
-  return about(picture::Key{"below"}, std::move(*asked));
+  // There is room below the cache.
+  return placed(question_before(next), report_, picture::Key{"below"});
 }
 
 // ---- what happens -------------------------------------------------------------------------------------------

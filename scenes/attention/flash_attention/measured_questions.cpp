@@ -21,29 +21,20 @@ std::optional<double> rate(const lab::Report& bench, std::string_view rung) {
 /// Without a matrix of scores, against with it.
 std::optional<Question> stored_question(const lab::Report& bench) {
   const auto naive = rate(bench, "naive"), flash = rate(bench, "flash-2");
-  if (!naive || !flash || *naive <= 0) return std::nullopt;
-  return about_view(
-      "Ladder", "stored",
-      ask_ratio("naive and flash-2 compute the same products, at head dimension 128 and length "
-                "4096. How many times as fast is flash-2, which stores no score?",
-                *flash / *naive, {1.2, 2, 4, 8, 16},
-                fmt::format("no score goes through memory ({:.0f} against {:.0f} TFLOP/s, {}).",
-                            *flash, *naive, measured::where_measured(bench))));
+  return ask_faster(bench, {"Ladder"}, "stored", {flash, naive, "TFLOP/s"},
+                    "naive and flash-2 compute the same products, at head dimension 128 and length "
+                    "4096. How many times as fast is flash-2, which stores no score?",
+                    {1.2, 2, 4, 8, 16}, "no score goes through memory");
 }
 
 /// Which loop is outside.
 std::optional<Question> loops_question(const lab::Report& bench) {
   const auto first = rate(bench, "flash-1"), second = rate(bench, "flash-2");
-  if (!first || !second || *first <= 0) return std::nullopt;
-  return about_view(
-      "Ladder", "loops",
-      ask_ratio(
-          "flash-1 has a block a head and keys in the outer loop, flash-2 a block a tile of "
-          "queries. How many times as fast is flash-2, at head dimension 128 and length 4096?",
-          *second / *first, {1.2, 2, 4, 8, 16, 32},
-          fmt::format("O stays in registers, and there is work for all multiprocessors ({:.0f} "
-                      "against {:.0f} TFLOP/s, {}).",
-                      *second, *first, measured::where_measured(bench))));
+  return ask_faster(
+      bench, {"Ladder"}, "loops", {second, first, "TFLOP/s"},
+      "flash-1 has a block a head and keys in the outer loop, flash-2 a block a tile of "
+      "queries. How many times as fast is flash-2, at head dimension 128 and length 4096?",
+      {1.2, 2, 4, 8, 16, 32}, "O stays in registers, and there is work for all multiprocessors");
 }
 
 std::optional<Question> causal_question(const lab::Report& bench) {

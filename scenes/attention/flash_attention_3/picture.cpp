@@ -146,27 +146,7 @@ Box FlashAttention3Scene::of_keys(const LaneMoment& now, bool values) const {
 }
 
 Box FlashAttention3Scene::scores(const LaneMoment& now) const {
-  const int across = trace_.plan.k_tiles;
-  Cells grid{items("S", trace_.plan.q_tiles * across)};
-  grid.items.per_row = grid.columns = across;
-  grid.x = "k";
-  grid.y = "q";
-  grid.items.act = {Act::go};
-  std::vector<int> steps;
-  for (int i = 0; i < grid.items.count; ++i) {
-    const int q = i / across, k = i % across;
-    const TileVisit& visit = trace_.visits[static_cast<std::size_t>(i)];
-    const TileFate tile = fate(now, q, k);
-    grid.items.state.each.push_back(tile == TileFate::now       ? State::current
-                                    : tile <= TileFate::to_come ? State::to_come
-                                                                : State::done);
-    grid.items.glyph.each.push_back(tile == TileFate::never || tile == TileFate::gone ? kHollow
-                                    : visit.kind == TileKind::partial                 ? kStriped
-                                                                                      : kSolid);
-    grid.items.names.push_back(visit.order < 0 ? "" : std::to_string(visit.order));
-    steps.push_back(q == trace_.chosen.q_tile ? k : -1);
-  }
-  grid.items.about = {{Name("k_tile"), Column<int>{-1, std::move(steps)}}};
+  Cells grid = score_cells(trace_, [&](int q, int k) { return fate(now, q, k); });
   Box made = box({"scores"}, {std::move(grid)}, {}, kScores);
   if (now.now == nullptr || now.through) return made;
   const int q = trace_.chosen.q_tile, k = now.now->k_tile;
@@ -337,12 +317,7 @@ std::string FlashAttention3Scene::explain_span(const LaneMoment& now, int number
 
 std::string FlashAttention3Scene::explain(const View& view, const Key& key) const {
   const LaneMoment now = moment(view.cursor);
-  if (key.is({"S"})) {
-    if (key.i < 0 || key.j < 0 || key.i >= trace_.plan.q_tiles || key.j >= trace_.plan.k_tiles) {
-      return {};
-    }
-    return explain_tile(trace_, key.i, key.j);
-  }
+  if (is_tile(trace_, key)) return explain_tile(trace_, key.i, key.j);
   if (key.is({"Q", "K", "V", "O"})) {
     const bool across = key.is({"K", "V"});
     std::string said = fmt::format("{} {}: {} {}", key.name.text(), key.i,

@@ -89,15 +89,11 @@ namespace {
 std::optional<Question> hopper_question(const lab::Report& bench) {
   const auto plain = rate_of(bench, "ladder_measured", "flash-2", "16384"),
              hopper = rate_of(bench, "ladder_measured", "flash-3-tma", "16384");
-  if (!plain || !hopper || *plain <= 0) return std::nullopt;
-  return about_view(
-      "Ladder", "hopper",
-      ask_ratio("flash-3-tma computes what flash-2 does, with TMA and whole warpgroups. How many "
-                "times as fast is it, at head dimension 128 and length 16384?",
-                *hopper / *plain, {1, 1.3, 1.7, 2.5, 4},
-                fmt::format("operands come from shared memory, and one thread copies ({:.0f} "
-                            "against {:.0f} TFLOP/s, {}).",
-                            *hopper, *plain, measured::where_measured(bench))));
+  return ask_faster(
+      bench, {"Ladder"}, "hopper", {hopper, plain, "TFLOP/s"},
+      "flash-3-tma computes what flash-2 does, with TMA and whole warpgroups. How many "
+      "times as fast is it, at head dimension 128 and length 16384?",
+      {1, 1.3, 1.7, 2.5, 4}, "operands come from shared memory, and one thread copies");
 }
 
 /// Which unit is busy at which head dimension.

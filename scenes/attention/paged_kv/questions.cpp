@@ -131,12 +131,8 @@ std::optional<Question> PagedKvScene::question_before(int next) const {
 std::optional<Question> PagedKvScene::question(const View& view) const {
   const int next = view.cursor.tile + 1;
   if (next > trace_.length()) return std::nullopt;
-  std::optional<Question> asked = question_before(next);
-  if (!asked) return asked;
-  asked = shuffled(std::move(*asked), report_);
-  if (asked->choices.empty()) return asked;  // it stands on its axis
-  // A guess is written above what it is about: there is room below the pool.
-  return about(picture::Key{"below"}, std::move(*asked));
+  // There is room below the pool.
+  return placed(question_before(next), report_, picture::Key{"below"});
 }
 
 // ---- what happens -------------------------------------------------------------------------------------------

@@ -81,6 +81,36 @@ void hatch_filled(const attention::Matrix& trace, Cells& cells, bool upright) {
   }
 }
 
+Cells score_cells(const attention::Matrix& trace, const std::function<TileFate(int, int)>& fate) {
+  const int across = trace.plan.k_tiles;
+  Cells grid{items("S", trace.plan.q_tiles * across)};
+  grid.items.per_row = grid.columns = across;
+  grid.x = "k";
+  grid.y = "q";
+  grid.items.act = {Act::go};
+  std::vector<int> steps;
+  for (int i = 0; i < grid.items.count; ++i) {
+    const int q = i / across, k = i % across;
+    const TileVisit& visit = trace.visits[static_cast<std::size_t>(i)];
+    const TileFate tile = fate(q, k);
+    grid.items.state.each.push_back(tile == TileFate::now       ? State::current
+                                    : tile <= TileFate::to_come ? State::to_come
+                                                                : State::done);
+    grid.items.glyph.each.push_back(tile == TileFate::never || tile == TileFate::gone ? kHollow
+                                    : visit.kind == TileKind::partial                 ? kStriped
+                                                                                      : kSolid);
+    grid.items.names.push_back(visit.order < 0 ? "" : std::to_string(visit.order));
+    steps.push_back(q == trace.chosen.q_tile ? k : -1);
+  }
+  grid.items.about = {{Name("k_tile"), Column<int>{-1, std::move(steps)}}};
+  return grid;
+}
+
+bool is_tile(const attention::Matrix& trace, const Key& key) {
+  return key.is({"S"}) && key.i >= 0 && key.j >= 0 && key.i < trace.plan.q_tiles &&
+         key.j < trace.plan.k_tiles;
+}
+
 std::string explain_tile(const attention::Matrix& trace, int q, int k) {
   const TileVisit& visit = trace.visit(q, k);
   std::string said =

@@ -70,12 +70,18 @@ inline picture::Layout low(picture::Layout layout) {
   return layout;
 }
 
+/// The matrix of scores on the axes "k" and "q": textures by the mask, states by what has become of each tile, which
+/// leaves nothing; numbers are the order of the visits. Tiles of the chosen query lead to their steps.
+picture::Cells score_cells(const attention::Matrix& trace,
+                           const std::function<TileFate(int q_tile, int k_tile)>& fate);
 /// A tile of scores in words, without what its visit did.
 std::string explain_tile(const attention::Matrix& trace, int q_tile, int k_tile);
 /// What the textures mean, and from the first step on how many tiles are of each kind.
 picture::Box legend(const attention::Matrix& trace, bool begun, const char* skipped,
                     std::uint8_t glyph, int rank);
 std::string explain_kind(int kind);
+/// Whether a key is a tile of the matrix.
+bool is_tile(const attention::Matrix& trace, const picture::Key& key);
 
 // ---- bytes --------------------------------------------------------------------------------------------
 

@@ -237,33 +237,24 @@ std::optional<Question> one_hot_question(const lab::Report& bench) {
   const double ratio = *one / *even;
   const std::vector<std::string> choices = {"Faster", "As fast, within 5 %", "Slower"};
   const std::size_t is = ratio > 1.05 ? 0 : ratio < 0.95 ? 2 : 1;
-  Question question = of_kind(
-      "one-hot",
+  return about_view(
+      {"By skew", "By experts"}, "one-hot",
       ask("64 experts, packed. All 8192 tokens go to one of them. Is that faster or slower than an "
           "even routing?",
           choices[is], choices,
           fmt::format("one expert is one large product with one matrix of weights to read, where "
                       "64 with 128 tokens each read 64 ({:.0f} against {:.0f} TFLOP/s, {}).",
                       *one, *even, measured::where_measured(bench))));
-  question.masks = {"By skew", "By experts"};
-  return question;
 }
 
 /// What padding to the fullest expert costs.
 std::optional<Question> padding_question(const lab::Report& bench) {
   const auto slow = skewed_rate(bench, "padded-to-capacity"), fast = skewed_rate(bench, "packed");
-  if (!slow || !fast || *slow <= 0) return std::nullopt;
-  Question question = of_kind(
-      "padding",
-      ask_ratio(
-          "8 experts at skew 1: padded-to-capacity gives each as many slots as the fullest needs. "
-          "How many times as fast is packed, in useful work?",
-          *fast / *slow, {1.2, 4, 8, 2},
-          fmt::format("slots that hold no token are multiplied all the same ({:.0f} against {:.0f} "
-                      "useful TFLOP/s, {}).",
-                      *fast, *slow, measured::where_measured(bench))));
-  question.masks = {"By skew", "By experts"};
-  return question;
+  return ask_faster(
+      bench, {"By skew", "By experts"}, "padding", {fast, slow, "useful TFLOP/s"},
+      "8 experts at skew 1: padded-to-capacity gives each as many slots as the fullest needs. "
+      "How many times as fast is packed, in useful work?",
+      {1.2, 4, 8, 2}, "slots that hold no token are multiplied all the same");
 }
 
 /// Busy is not useful.
@@ -277,34 +268,27 @@ std::optional<Question> busy_question(const lab::Report& bench) {
   const std::vector<std::string> choices = {"padded-to-capacity's", "packed's",
                                             "Both alike, within 3 points"};
   const std::size_t is = *padded > *packed + 3 ? 0 : *packed > *padded + 3 ? 1 : 2;
-  Question question = of_kind(
-      "busy-with-nothing",
+  return about_view(
+      "Counters", "busy-with-nothing",
       ask("packed and padded-to-capacity at skew 1: whose tensor pipe does the hardware count as "
           "busier?",
           choices[is], choices,
           fmt::format("the counter does not know that most of what the padded one multiplies is "
                       "empty ({:.0f} % and {:.0f} %, {}).",
                       *padded, *packed, measured::where_measured(bench))));
-  question.masks = {"Counters"};
-  return question;
 }
 
 /// Many small products: one launch or one call each.
 std::optional<Question> loop_question(const lab::Report& bench) {
   const auto ours = rate(bench, "packed", "balanced", "64"),
              loop = rate(bench, "packed", "balanced", "64", "cublas_tflops");
-  if (!ours || !loop || *loop <= 0) return std::nullopt;
-  Question question = of_kind(
-      "library-loop",
-      ask_ratio(
-          "64 experts, balanced: cuBLAS called once for each expert, or packed in one launch. How "
-          "many times as fast as the loop is packed?",
-          *ours / *loop, {0.7, 1, 3, 2},
-          fmt::format("a product of 128 tokens does not fill the GPU, and one launch runs many of "
-                      "them side by side ({:.0f} against {:.0f} TFLOP/s, {}).",
-                      *ours, *loop, measured::where_measured(bench))));
-  question.masks = {"By skew", "By experts"};
-  return question;
+  return ask_faster(
+      bench, {"By skew", "By experts"}, "library-loop", {ours, loop, "TFLOP/s"},
+      "64 experts, balanced: cuBLAS called once for each expert, or packed in one launch. How "
+      "many times as fast as the loop is packed?",
+      {0.7, 1, 3, 2},
+      "a product of 128 tokens does not fill the GPU, and one launch runs many of them side by "
+      "side");
 }
 
 }  // namespace

@@ -29,23 +29,6 @@ Role cluster_role(std::string_view name) {
   return name.ends_with("2 blocks") ? Role::sky : Role::purple;
 }
 
-/// A row for each counter of a rung, so that one of them can be chosen.
-lab::Table by_metric(lab::Table counters) {
-  lab::Table all{counters.id,
-                 counters.title,
-                 {"rung", {"metric", "", "", -1}, {"unit", "", "", -1}, {"value", "", "", -1}},
-                 {}};
-  for (std::size_t column = 1; column < counters.columns.size(); ++column) {
-    const lab::Column& metric = counters.columns[column];
-    for (std::size_t row = 0; row < counters.rows.size(); ++row) {
-      if (!number_in(counters, row, metric.id)) continue;
-      all.add(
-          {text_in(counters, row, "rung"), metric.label, metric.unit, counters.rows[row][column]});
-    }
-  }
-  return all;
-}
-
 /// Passes as counted; without counters as the addresses traced from the kernel make them.
 lab::Table with_passes(lab::Table table) {
   bool counted = has_column(table, "counted");
@@ -238,16 +221,7 @@ measured::Spec HopperGemmScene::measured_spec() const {
                        .of = "cuBLAS",
                        .role = rung_role}},
         .needs = "configurations"},
-       {.name = "Counters",
-        .filters = {{"counter", "metric"}},
-        .plots = {Bars{.id = "counter",
-                       .title = "{metric}",
-                       .unit = "{unit}",
-                       .rows = {.table = "counters", .prepare = by_metric},
-                       .label = "rung",
-                       .role = rung_role}},
-        .needs = "counters",
-        .missing = kNoCounters},
+       counters_view(rung_role),
        {.name = "Resources",
         .how = "resources of the compiled kernels",
         .plots = {Bars{.id = "registers",

@@ -52,8 +52,8 @@ std::optional<Question> stages_question(const lab::Report& bench) {
   });
   std::vector<std::int64_t> others;
   for (const auto& [stages, tflops] : rates) others.push_back(stages);
-  Question question = of_kind(
-      "stages",
+  return about_view(
+      "Stages", "stages",
       ask_count(
           "warp-specialized with one stage, two and so on: how many are enough for 98 % of its "
           "best "
@@ -63,8 +63,6 @@ std::optional<Question> stages_question(const lab::Report& bench) {
                       "memory ({:.0f} TFLOP/s with {}, {:.0f} at best, {}).",
                       enough->second, words::counted(enough->first, "stage"), best->second,
                       measured::where_measured(bench))));
-  question.masks = {"Stages"};
-  return question;
 }
 
 /// The last rung against the library.
@@ -88,19 +86,12 @@ std::optional<Question> library_question(const lab::Report& bench) {
 
 std::optional<Question> wgmma_question(const lab::Report& bench) {
   const auto slow = rate(bench, "wgmma"), fast = rate(bench, "pipelined");
-  if (!slow || !fast || *slow <= 0) return std::nullopt;
-  Question question = of_kind(
-      "pipelined",
-      ask_ratio(
-          fmt::format("At {} wgmma fills its one stage by ordinary loads; pipelined asks TMA and "
-                      "has several. How many times as fast is it?",
-                      kSize),
-          *fast / *slow, {1.1, 2, 4, 8},
-          fmt::format("the instruction is the same, but now it seldom waits ({:.0f} against {:.0f} "
-                      "TFLOP/s, {}).",
-                      *fast, *slow, measured::where_measured(bench))));
-  question.masks = {"Ladder"};
-  return question;
+  return ask_faster(
+      bench, {"Ladder"}, "pipelined", {fast, slow, "TFLOP/s"},
+      fmt::format("At {} wgmma fills its one stage by ordinary loads; pipelined asks TMA and "
+                  "has several. How many times as fast is it?",
+                  kSize),
+      {1.1, 2, 4, 8}, "the instruction is the same, but now it seldom waits");
 }
 
 /// The older instruction with a ring against the newer one without.

@@ -56,22 +56,6 @@ lab::Table with_bytes(lab::Table dots) {
   return dots;
 }
 
-/// A row for each counter of a rung, so that one of them can be chosen.
-lab::Table by_metric(lab::Table counters) {
-  lab::Table all{counters.id,
-                 counters.title,
-                 {"rung", {"metric", "", "", -1}, {"unit", "", "", -1}, {"value", "", "", -1}},
-                 {}};
-  for (std::size_t column = 1; column < counters.columns.size(); ++column) {
-    const lab::Column& metric = counters.columns[column];
-    for (std::size_t row = 0; row < counters.rows.size(); ++row) {
-      all.add(
-          {text_in(counters, row, "rung"), metric.label, metric.unit, counters.rows[row][column]});
-    }
-  }
-  return all;
-}
-
 /// Rungs of which several configurations were compiled say which.
 lab::Table with_configuration(lab::Table resources) {
   add_column(resources, "name", [&](std::size_t row) -> lab::Cell {
@@ -90,11 +74,7 @@ lab::Table with_configuration(lab::Table resources) {
     }
     return fmt::format("{}, {}", rung, configuration);
   });
-  add_column(resources, "kib", [&](std::size_t row) -> lab::Cell {
-    const auto bytes = number_in(resources, row, "shared");
-    return bytes ? lab::Cell(fmt::format("{:.0f}", *bytes / 1024)) : lab::Cell();
-  });
-  return resources;
+  return with_kib(std::move(resources));
 }
 
 measured::Bars ladder(const char* id, const char* format) {
@@ -152,16 +132,7 @@ measured::Spec TilingScene::measured_spec() const {
                        .value = "shared_bytes",
                        .role = rung_role}},
         .needs = "shared_ceiling"},
-       {.name = "Counters",
-        .filters = {{"counter", "metric"}},
-        .plots = {Bars{.id = "counter",
-                       .title = "{metric}",
-                       .unit = "{unit}",
-                       .rows = {.table = "counters", .prepare = by_metric},
-                       .label = "rung",
-                       .role = rung_role}},
-        .needs = "counters",
-        .missing = kNoCounters},
+       counters_view(rung_role),
        {.name = "Occupancy",
         .how = "resources of the compiled kernels; beside the bars: blocks × threads per "
                "multiprocessor",

@@ -182,8 +182,8 @@ std::optional<Question> fewer_loads_question(const lab::Report& bench) {
   const auto before = asked("coalesced"), after = asked("shared-tile");
   if (!slow || !fast || !before || !after || *slow <= 0 || *after <= 0) return std::nullopt;
   const double fewer = *before / *after;
-  Question question = of_kind(
-      "fewer-loads",
+  return about_view(
+      {"Ladder", "Roofline"}, "fewer-loads",
       ask_ratio(
           fmt::format("At {0}³ shared-tile asks global memory for {1:.0f} times fewer bytes than "
                       "coalesced. How many times as fast is it?",
@@ -192,8 +192,6 @@ std::optional<Question> fewer_loads_question(const lab::Report& bench) {
           fmt::format("caches had answered most of those loads, and now each product waits for "
                       "shared memory instead ({:.1f} against {:.1f} TFLOP/s, {}).",
                       *fast, *slow, measured::where_measured(bench))));
-  question.masks = {"Ladder", "Roofline"};
-  return question;
 }
 
 /// What is asked for is not what DRAM moves.
@@ -202,18 +200,12 @@ std::optional<Question> dram_question(const lab::Report& bench) {
     return number_with(bench, "counters", {{"rung", rung}}, "dram_bytes");
   };
   const auto before = moved("coalesced"), after = moved("shared-tile");
-  if (!before || !after || *before <= 0) return std::nullopt;
-  Question question = of_kind(
-      "dram-bytes",
-      ask_ratio(
-          "How many times the DRAM bytes of coalesced does shared-tile move at 4096³, counted "
-          "by the hardware?",
-          *after / *before, {1.0 / 32, 0.5, 1},
-          fmt::format("L2 serves many of the requests of both, as many as the blocks that "
-                      "run together make it ({:.0f} against {:.0f} MB, {}).",
-                      *after, *before, measured::where_measured(bench))));
-  question.masks = {"Counters", "Roofline"};
-  return question;
+  return ask_faster(
+      bench, {"Counters", "Roofline"}, "dram-bytes", {after, before, "MB"},
+      "How many times the DRAM bytes of coalesced does shared-tile move at 4096³, counted "
+      "by the hardware?",
+      {1.0 / 32, 0.5, 1},
+      "L2 serves many of the requests of both, as many as the blocks that run together make it");
 }
 
 /// How near the best rung comes to the library, on CUDA cores and on tensor cores.
@@ -227,8 +219,8 @@ std::optional<Question> library_question(const lab::Report& bench) {
   const std::vector<std::string> choices = {"warp-tile, in FP32", "tensor-core, in BF16",
                                             "Both alike, within 5 points"};
   const std::size_t is = *fp32 > *bf16 + 0.05 ? 0 : *bf16 > *fp32 + 0.05 ? 1 : 2;
-  Question question = of_kind(
-      "near-library",
+  return about_view(
+      {"Ladder", "Roofline", "Shared memory"}, "near-library",
       ask("warp-tile multiplies FP32 on CUDA cores, tensor-core BF16 on tensor cores. Which comes "
           "nearer to cuBLAS in its own format?",
           choices[is], choices,
@@ -236,8 +228,6 @@ std::optional<Question> library_question(const lab::Report& bench) {
                       "TFLOP/s, and {} at {:.0f}, {}).",
                       words::percent(*fp32), *rates.first, words::percent(*bf16), *rates.second,
                       measured::where_measured(bench))));
-  question.masks = {"Ladder", "Roofline", "Shared memory"};
-  return question;
 }
 
 }  // namespace

@@ -157,8 +157,8 @@ std::optional<Question> wide_question(const lab::Report& bench) {
   const std::vector<std::string> choices = {"16 bytes at stride 2", "4 bytes, sequential",
                                             "Both alike, within 3 %"};
   const std::size_t is = *wide > 1.03 * *narrow ? 0 : *narrow > 1.03 * *wide ? 1 : 2;
-  Question question = of_kind(
-      "wide-or-sequential",
+  return about_view(
+      "Patterns", "wide-or-sequential",
       ask("Loads of 16 bytes at stride 2 waste half of what moves; loads of 4 bytes side by side "
           "waste nothing. Which brings more useful bytes a second?",
           choices[is], choices,
@@ -166,8 +166,6 @@ std::optional<Question> wide_question(const lab::Report& bench) {
               "every thread has one load under way, and wide ones keep more bytes in flight while "
               "they waste half of what moves ({:.0f} against {:.0f} GB/s, {}).",
               *wide, *narrow, measured::where_measured(bench))));
-  question.masks = {"Patterns"};
-  return question;
 }
 
 /// From stride 8 on every lane has a sector of its own.
@@ -176,18 +174,13 @@ std::optional<Question> stride_question(const lab::Report& bench) {
     return number_with(bench, "bandwidth_by_stride", {{"stride", stride}}, "load");
   };
   const auto near = of("8"), far = of("32");
-  if (!near || !far || *near <= 0 || *far <= 0) return std::nullopt;
-  Question question = of_kind(
-      "beyond-sectors",
-      ask_ratio(
-          "At stride 8 each lane of 4-byte loads has a sector of its own, so stride 32 moves no "
-          "more sectors. How many times as fast as stride 32 is stride 8?",
-          *near / *far, {1, 4, 2, 8},
-          fmt::format("DRAM fetches more than 32 bytes at once, and farther strides touch more of "
-                      "its rows and pages ({:.0f} against {:.0f} GB/s, {}).",
-                      *near, *far, measured::where_measured(bench))));
-  question.masks = {"Stride and offset", "DRAM traffic"};
-  return question;
+  return ask_faster(
+      bench, {"Stride and offset", "DRAM traffic"}, "beyond-sectors", {near, far, "GB/s"},
+      "At stride 8 each lane of 4-byte loads has a sector of its own, so stride 32 moves no "
+      "more sectors. How many times as fast as stride 32 is stride 8?",
+      {1, 4, 2, 8},
+      "DRAM fetches more than 32 bytes at once, and farther strides touch more of its rows and "
+      "pages");
 }
 
 /// One element off: a sector more for each request, which the neighbour has brought already.
@@ -205,16 +198,14 @@ std::optional<Question> offset_question(const lab::Report& bench) {
   for (const double other : {20.0, 50.0, 3.0, 10.0}) {
     if (other > 1.5 * loss || other < loss / 1.5) others.push_back(say(other));
   }
-  Question question = of_kind(
-      "misaligned",
+  return about_view(
+      "Stride and offset", "misaligned",
       ask("Loads that start one element off an aligned address touch 5 sectors a request in place "
           "of 4. How much bandwidth does that cost?",
           say(loss), others,
           fmt::format("the fifth sector is the next warp's first, and a cache has it ({:.0f} "
                       "against {:.0f} GB/s, {}).",
                       *off, *aligned, measured::where_measured(bench))));
-  question.masks = {"Stride and offset"};
-  return question;
 }
 
 }  // namespace

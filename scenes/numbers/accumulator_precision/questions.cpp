@@ -160,8 +160,8 @@ std::optional<Question> normal_question(const lab::Report& bench) {
   const std::vector<std::string> choices = {"The FP16 accumulator", "The FP8 path of Hopper",
                                             "Both alike, within a tenth"};
   const std::size_t is = *fp16 > 1.1 * *fp8 ? 0 : *fp8 > 1.1 * *fp16 ? 1 : 2;
-  Question question = of_kind(
-      "normal-data",
+  return about_view(
+      {"Error", "By data"}, "normal-data",
       ask("Products of normally distributed numbers, of both signs: which is less accurate, an "
           "accumulator in FP16 or the tensor core's own in the FP8 path of Hopper?",
           choices[is], choices,
@@ -169,8 +169,6 @@ std::optional<Question> normal_question(const lab::Report& bench) {
                       "does when all terms are positive ({} % against {} %, {}).",
                       words::significant(*fp16, 3), words::significant(*fp8, 3),
                       measured::where_measured(bench))));
-  question.masks = {"Error", "By data"};
-  return question;
 }
 
 /// What an exact sum costs.
@@ -185,33 +183,26 @@ std::optional<Question> price_question(const lab::Report& bench) {
     if (std::abs(other - cost) > 0.3 * std::max(other, std::abs(cost)))
       others.push_back(say(other));
   }
-  Question question = of_kind(
-      "promotion-price",
+  return about_view(
+      {"Price", "By data"}, "promotion-price",
       ask("Every 128 products the FP8 sum is promoted: added to an FP32 register, and started "
           "anew. What share of the throughput does that cost?",
           say(cost), others,
           fmt::format("the FP32 additions on CUDA cores are only partly hidden behind the tensor "
                       "cores ({:.0f} against {:.0f} TFLOP/s, {}).",
                       *promoted, *straight, measured::where_measured(bench))));
-  question.masks = {"Price", "By data"};
-  return question;
 }
 
 /// Half the bits, and how much faster?
 std::optional<Question> rate_question(const lab::Report& bench) {
   const auto narrow = rate_of(bench, "mma-fp16-acc16"), wide = rate_of(bench, "mma-fp16-acc32");
-  if (!narrow || !wide || *wide <= 0) return std::nullopt;
-  Question question = of_kind(
-      "narrow-accumulator",
-      ask_ratio(
-          "mma.sync on FP16 numbers, with an accumulator in FP16 or in FP32: how many times as "
-          "fast is FP16?",
-          *narrow / *wide, {2, 1.5, 4},
-          fmt::format("the tensor core adds in either at the same pace, and only registers and "
-                      "their traffic are saved ({:.0f} against {:.0f} TFLOP/s, {}).",
-                      *narrow, *wide, measured::where_measured(bench))));
-  question.masks = {"Price", "By data"};
-  return question;
+  return ask_faster(
+      bench, {"Price", "By data"}, "narrow-accumulator", {narrow, wide, "TFLOP/s"},
+      "mma.sync on FP16 numbers, with an accumulator in FP16 or in FP32: how many times as "
+      "fast is FP16?",
+      {2, 1.5, 4},
+      "the tensor core adds in either at the same pace, and only registers and their traffic are "
+      "saved");
 }
 
 }  // namespace

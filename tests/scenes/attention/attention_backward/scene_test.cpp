@@ -5,10 +5,11 @@
 #include <set>
 #include <variant>
 
-#include "tests/scenes/shown.hpp"
+#include "tests/scenes/marks.hpp"
 
 using namespace tilestep;
 using scenes::AttentionBackwardScene, scenes::BackwardMoment, scenes::Cursor, scenes::TileFate;
+using tests::all_places, tests::end_of, tests::items_named, tests::picture_at;
 using Shown = tests::Shown<AttentionBackwardScene>;
 
 namespace {
@@ -17,30 +18,6 @@ namespace {
 lab::Settings with(lab::Settings settings) {
   settings.try_emplace("seq", std::int64_t{128});
   return settings;
-}
-
-std::vector<Cursor> all_places(const scenes::Scene& scene) {
-  std::vector<Cursor> places;
-  for (int place = 0; place <= scene.steps().places(); ++place) {
-    places.push_back(scene.steps().at_place(place));
-  }
-  return places;
-}
-Cursor end_of(const scenes::Scene& scene) {
-  return scene.steps().at_place(scene.steps().places());
-}
-
-picture::Picture picture_at(const scenes::Scene& scene, Cursor cursor) {
-  return scene.picture(scene.extent(), {cursor});
-}
-/// The items of that name; there must be some.
-picture::Items items_named(const picture::Picture& picture, picture::Name name) {
-  for (const picture::Mark* mark : picture::marks_of(picture)) {
-    const picture::Items* items = picture::items_of(*mark);
-    if (items != nullptr && items->name == name) return *items;
-  }
-  FAIL("nothing is called " << name.text());
-  return {};
 }
 
 }  // namespace
@@ -87,7 +64,7 @@ TEST_CASE("Attention backward: dK and dV of a shared head wait for all its query
   // shares its keys.
   for (const std::int64_t kv_heads : {1, 2}) {
     Shown shown(with({{"kv_heads", kv_heads}}));
-    for (const picture::Name name : {picture::Name("dK"), picture::Name("dV")}) {
+    for (const char* name : {"dK", "dV"}) {
       CHECK(items_named(picture_at(*shown, {2, 0}), name).state[3] ==
             (kv_heads == 1 ? picture::State::done : picture::State::plain));
     }
@@ -97,19 +74,7 @@ TEST_CASE("Attention backward: dK and dV of a shared head wait for all its query
 TEST_CASE("Attention backward: bytes run up to what was traced, and never back",
           "[attention_backward_scene]") {
   Shown shown(with({}));
-  for (const attention::LedgerRow& row : shown.trace().ledger) {
-    CAPTURE(name_of(row.tensor));
-    double loaded = 0, stored = 0;
-    for (const Cursor cursor : all_places(*shown)) {
-      const auto now = shown->asked_by(shown->moment(cursor), row);
-      CHECK(now.loaded >= loaded);
-      CHECK(now.stored >= stored);
-      loaded = now.loaded, stored = now.stored;
-      if (cursor.tile == 0) CHECK(loaded + stored == 0);
-    }
-    CHECK(loaded == static_cast<double>(row.loaded));
-    CHECK(stored == static_cast<double>(row.stored));
-  }
+  tests::check_bytes(shown);
 }
 
 TEST_CASE("Attention backward: what a break did stands in dQ, dK and dV",

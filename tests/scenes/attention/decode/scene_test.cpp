@@ -4,44 +4,14 @@
 #include <algorithm>
 #include <set>
 
-#include "tests/scenes/shown.hpp"
+#include "tests/scenes/marks.hpp"
 
 using namespace tilestep;
 using decode::ItemTrace;
 using picture::State;
 using scenes::Cursor, scenes::DecodeScene;
+using tests::count_of, tests::items_named, tests::mark_named, tests::picture_at;
 using Shown = tests::Shown<DecodeScene>;
-
-namespace {
-
-picture::Picture picture_at(const scenes::Scene& scene, int step) {
-  return scene.picture(scene.extent(), {Cursor{step, 0}});
-}
-/// The items of that name; there must be some.
-picture::Items items_named(const picture::Picture& picture, picture::Name name) {
-  for (const picture::Mark* mark : picture::marks_of(picture)) {
-    const picture::Items* items = picture::items_of(*mark);
-    if (items != nullptr && items->name == name) return *items;
-  }
-  FAIL("nothing is called " << name.text());
-  return {};
-}
-const picture::Spans& spans_named(const picture::Picture& picture, picture::Name name) {
-  for (const picture::Mark* mark : picture::marks_of(picture)) {
-    const auto* spans = std::get_if<picture::Spans>(mark);
-    if (spans != nullptr && spans->items.name == name) return *spans;
-  }
-  FAIL("no spans are called " << name.text());
-  throw Error("");
-}
-int count_of(const picture::Items& items, State state) {
-  int count = 0;
-  for (int i = 0; i < items.count; ++i)
-    count += items.state[static_cast<std::size_t>(i)] == state ? 1 : 0;
-  return count;
-}
-
-}  // namespace
 
 TEST_CASE("Decode: every tile of every request is read, and then done", "[decode_scene]") {
   Shown shown({{"splits", std::int64_t{0}}});
@@ -63,7 +33,7 @@ TEST_CASE("Decode: lanes grow by a tile a round and end where the items end", "[
   double before = 0;
   for (int round = 1; round <= trace.rounds(); ++round) {
     const picture::Picture picture = picture_at(*shown, round);
-    const picture::Spans& lanes = spans_named(picture, "lane");
+    const picture::Spans& lanes = mark_named<picture::Spans>(picture, "lane");
     double taken = 0;
     for (int i = 0; i < lanes.items.count; ++i) {
       const auto at = static_cast<std::size_t>(i);

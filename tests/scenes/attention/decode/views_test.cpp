@@ -5,12 +5,13 @@
 
 #include "kernels/base/lab/recording.hpp"
 #include "scenes/attention/decode/scene.hpp"
-#include "tests/scenes/shown.hpp"
+#include "tests/scenes/marks.hpp"
 
 using namespace tilestep;
 using decode::ItemTrace;
 using picture::Key;
 using scenes::Cursor, scenes::DecodeScene;
+using tests::mark_named;
 using Shown = tests::Shown<DecodeScene>;
 
 namespace {
@@ -19,21 +20,6 @@ picture::Picture picture_at(const scenes::Scene& scene, int step, int rows = 1) 
   scenes::View view{Cursor{step, 0}};
   view.picks[picture::Name("rows")] = rows;
   return scene.picture(scene.extent(), view);
-}
-/// The mark of that kind that is called so; there must be one.
-template <class Mark>
-const Mark& mark_named(const picture::Picture& picture, const Key& key) {
-  for (const picture::Mark* mark : picture::marks_of(picture)) {
-    const auto* found = std::get_if<Mark>(mark);
-    if (found == nullptr) continue;
-    if constexpr (requires { found->key; }) {
-      if (found->key == key) return *found;
-    } else if (found->items.name == key.name) {
-      return *found;
-    }
-  }
-  FAIL("nothing is called " << picture::to_text(key));
-  throw Error("");
 }
 template <class Mark>
 bool has_mark(const picture::Picture& picture, const Key& key) {
@@ -119,18 +105,18 @@ TEST_CASE("Decode: the chart's lines of weights and cache meet at the crossing",
   for (const std::int64_t context : {64, 32768}) {
     Shown shown({{"context", context}});
     const picture::Picture picture = picture_at(*shown, 0);
-    const auto& weights = mark_named<picture::Curve>(picture, {"weights_read"});
+    const auto& weights = mark_named<picture::Curve>(picture, "weights_read");
     CHECK(weights.y[0] == Approx(16.06));  // 8.03 billion in BF16
     for (int s = 0; s < 4; ++s) {
-      const auto& cache = mark_named<picture::Curve>(picture, {"cache_read", s});
+      const auto& cache = mark_named<picture::Curve>(picture, picture::to_text({"cache_read", s}));
       const double token =
           decode::model_token_bytes(params_of(shown), static_cast<decode::Scheme>(s));
       REQUIRE(cache.x == std::vector<double>{1, 256});
       CHECK(cache.y[0] == Approx(token * (context == 64 ? 8192 : 32768) / 1e9));
       CHECK(cache.y[1] == Approx(256 * cache.y[0]));
     }
-    const auto& crossing = mark_named<picture::Curve>(picture, {"crossing"});
-    const auto& own = mark_named<picture::Curve>(picture, {"cache_read", 1});
+    const auto& crossing = mark_named<picture::Curve>(picture, "crossing");
+    const auto& own = mark_named<picture::Curve>(picture, picture::to_text({"cache_read", 1}));
     CHECK(crossing.x[0] * own.y[0] == Approx(weights.y[0]));
     CHECK(crossing.y[0] == weights.y[0]);
   }
@@ -142,7 +128,7 @@ TEST_CASE("Decode: the chart's lines of weights and cache meet at the crossing",
 TEST_CASE("Decode: the parts of a step with rows of a prompt are the formula's", "[decode_scene]") {
   Shown shown;
   const picture::Picture picture = picture_at(*shown, 0);
-  const auto& spans = mark_named<picture::Spans>(picture, {"step_share"});
+  const auto& spans = mark_named<picture::Spans>(picture, "step_share");
   REQUIRE(spans.items.count == 3 * (std::ssize(decode::kRows) - 1));
   for (int i = 0; i < spans.items.count; ++i) {
     const auto at = static_cast<std::size_t>(i), row = at / 3;
@@ -203,7 +189,7 @@ TEST_CASE("Decode: without a clock blocks stand over tiles, and the picture says
   const auto& trace = shown.trace();
   REQUIRE_FALSE(trace.clocked());
   const picture::Picture picture = picture_at(*shown, trace.length());
-  const auto& spans = mark_named<picture::Spans>(picture, {"worked"});
+  const auto& spans = mark_named<picture::Spans>(picture, "worked");
   for (std::size_t i = 0; i < trace.items.size(); ++i) {
     CHECK(spans.end[i] - spans.begin[i] == trace.items[i].tiles);
   }

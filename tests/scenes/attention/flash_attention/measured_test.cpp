@@ -2,41 +2,14 @@
 // numbers here are made up.
 #include "scenes/shared/measured.hpp"
 
-#include <algorithm>
-
-#include "kernels/base/lab/report.hpp"
 #include "scenes/attention/flash_attention/scene.hpp"
-#include "scenes/shared/questions.hpp"
-#include "tests/scenes/shown.hpp"
+#include "tests/scenes/marks.hpp"
 
 using namespace tilestep;
 using lab::column, lab::real, lab::whole;
-using scenes::FlashAttentionScene, scenes::Question;
+using Bench = tests::MadeUpBench<scenes::FlashAttentionScene>;
 
 namespace {
-
-lab::Report bench_of(const std::vector<lab::Table>& tables) {
-  lab::Report bench;
-  bench.lesson = "flash-attention";
-  bench.device.name = "GPU";
-  for (const lab::Table& table : tables) bench.add(table);
-  return bench;
-}
-
-/// The answer to the question of a kind.
-std::string answer(const lab::Report& bench, std::string_view kind) {
-  FlashAttentionScene scene;
-  std::vector<std::string> views;
-  for (const auto& view : scene.measured_spec().views) views.push_back(view.name);
-  std::string found = "not asked";
-  for (const Question& question : scene.measured_questions(bench)) {
-    CAPTURE(question.id);
-    REQUIRE(question.masks.size() == 1);
-    CHECK(std::count(views.begin(), views.end(), question.masks[0]) == 1);
-    if (question.id == kind) found = scenes::answer_text(question);
-  }
-  return found;
-}
 
 lab::Table ladder() {
   lab::Table table{"ladder_measured",
@@ -53,19 +26,19 @@ lab::Table ladder() {
 }  // namespace
 
 TEST_CASE("FlashAttention: questions about a bench have its numbers", "[flash_attention_scene]") {
-  const lab::Report rates = bench_of({ladder()});
-  CHECK(answer(rates, "stored") == "6.0×");
-  CHECK(answer(rates, "loops") == "15×");
-  CHECK(answer(rates, "causal-gain") == "not asked");
+  const Bench rates({ladder()});
+  CHECK(rates.answer("stored") == "6.0×");
+  CHECK(rates.answer("loops") == "15×");
+  CHECK(rates.answer("causal-gain") == "not asked");
 
   lab::Table causal{
       "causal", "", {"rung", whole("head_dim", ""), whole("length", ""), real("ratio", "", "", 2)}};
   causal.add({"flash-2", 128, 1024, 1.4});
   causal.add({"flash-2", 128, 16384, 1.9});
-  CHECK(answer(bench_of({causal}), "causal-gain") == "1.4×");
+  CHECK(Bench({causal}).answer("causal-gain") == "1.4×");
 
   lab::Table bytes{"bytes", "", {"rung", whole("head_dim", ""), real("dram", "", "MB", 1)}};
   bytes.add({"naive", 128, 9000.0});
   bytes.add({"flash-2", 128, 150.0});
-  CHECK(answer(bench_of({bytes}), "dram") == "60×");
+  CHECK(Bench({bytes}).answer("dram") == "60×");
 }

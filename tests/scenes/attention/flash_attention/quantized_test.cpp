@@ -4,7 +4,7 @@
 
 #include "kernels/attention/flash_attention/lesson.hpp"
 #include "scenes/attention/flash_attention/scene.hpp"
-#include "tests/scenes/shown.hpp"
+#include "tests/scenes/marks.hpp"
 
 using namespace tilestep;
 using flash_attention::Tensor;
@@ -17,16 +17,6 @@ lab::Settings with(const char* dtype, bool smooth_k = true) {
   return {{"seq", std::int64_t{192}},      {"heads", std::int64_t{1}},
           {"head_dim", std::string("64")}, {"data", std::string("outliers")},
           {"dtype", std::string(dtype)},   {"smooth_k", smooth_k}};
-}
-/// The errors that bars show, one a format.
-std::vector<picture::Bars> errors_at(const FlashAttentionScene& scene, Cursor cursor) {
-  std::vector<picture::Bars> found;
-  const picture::Picture picture = scene.picture(scene.extent(), {cursor});
-  for (const picture::Mark* mark : picture::marks_of(picture)) {
-    const auto* bars = std::get_if<picture::Bars>(mark);
-    if (bars != nullptr && bars->items.name == picture::Name("o_error")) found.push_back(*bars);
-  }
-  return found;
 }
 
 }  // namespace
@@ -41,20 +31,22 @@ TEST_CASE("FlashAttention: what 8 bits cost is seen at the end, as the trace has
       const int places = shown->steps().places();
       for (int place = 0; place <= places; ++place) {
         const Cursor cursor = shown->steps().at_place(place);
-        const std::vector<picture::Bars> bars = errors_at(*shown, cursor);
+        const picture::Picture picture = tests::picture_at(*shown, cursor);
+        const auto bars = tests::marks_named<picture::Bars>(picture, "o_error");
         REQUIRE(bars.size() == trace.quantized.size());
         for (std::size_t i = 0; i < bars.size(); ++i) {
           const flash_attention::QuantizedRow& row = trace.quantized[i];
           const bool own = name_of(row.format) == dtype && row.smooth_k == smooth_k;
           const std::string said = shown->explain({cursor}, {"o_error", static_cast<int>(i)});
           if (place < places) {
-            CHECK(bars[i].items.value[0] == 0);
-            CHECK(bars[i].items.state.all == picture::State::to_come);
+            CHECK(bars[i]->items.value[0] == 0);
+            CHECK(bars[i]->items.state.all == picture::State::to_come);
             CHECK(said.find('%') == std::string::npos);
             continue;
           }
-          CHECK(bars[i].items.value[0] == static_cast<float>(row.o_rms));
-          CHECK(bars[i].items.state.all == (own ? picture::State::current : picture::State::plain));
+          CHECK(bars[i]->items.value[0] == static_cast<float>(row.o_rms));
+          CHECK(bars[i]->items.state.all ==
+                (own ? picture::State::current : picture::State::plain));
           CHECK(said.find('%') != std::string::npos);
         }
       }
@@ -65,7 +57,8 @@ TEST_CASE("FlashAttention: what 8 bits cost is seen at the end, as the trace has
     }
   }
   Shown shown({{"seq", std::int64_t{128}}});
-  CHECK(errors_at(*shown, shown->steps().at_place(shown->steps().places())).empty());
+  const picture::Picture end = tests::picture_at(*shown, tests::end_of(*shown));
+  CHECK(tests::mark_of<picture::Bars>(end, "o_error") == nullptr);
 }
 
 TEST_CASE("FlashAttention: the format that is furthest off is asked for, and the trace knows it",

@@ -6,11 +6,12 @@
 #include <variant>
 
 #include "kernels/attention/flash_attention/lesson.hpp"
-#include "tests/scenes/shown.hpp"
+#include "tests/scenes/marks.hpp"
 
 using namespace tilestep;
 using flash_attention::Tensor, flash_attention::TileKind;
 using scenes::Cursor, scenes::FlashAttentionScene, scenes::FlashMoment, scenes::TileFate;
+using tests::all_places, tests::end_of, tests::items_named, tests::picture_at;
 using Shown = tests::Shown<FlashAttentionScene>;
 
 namespace {
@@ -22,30 +23,6 @@ lab::Settings with(lab::Settings settings, std::int64_t seq = 128) {
 }
 lab::Settings variant(const char* name) {
   return with({{"variant", std::string(name)}});
-}
-
-std::vector<Cursor> all_places(const scenes::Scene& scene) {
-  std::vector<Cursor> places;
-  for (int place = 0; place <= scene.steps().places(); ++place) {
-    places.push_back(scene.steps().at_place(place));
-  }
-  return places;
-}
-Cursor end_of(const scenes::Scene& scene) {
-  return scene.steps().at_place(scene.steps().places());
-}
-
-picture::Picture picture_at(const scenes::Scene& scene, Cursor cursor) {
-  return scene.picture(scene.extent(), {cursor});
-}
-/// The items of that name; there must be some.
-picture::Items items_named(const picture::Picture& picture, picture::Name name) {
-  for (const picture::Mark* mark : picture::marks_of(picture)) {
-    const picture::Items* items = picture::items_of(*mark);
-    if (items != nullptr && items->name == name) return *items;
-  }
-  FAIL("nothing is called " << name.text());
-  return {};
 }
 
 int fates(const FlashAttentionScene& scene, const FlashMoment& now, TileFate fate) {
@@ -65,19 +42,7 @@ TEST_CASE("FlashAttention: bytes run up to what was traced, and never back",
   for (const char* name : {"naive", "flash-1", "flash-2"}) {
     CAPTURE(name);
     Shown shown(variant(name));
-    for (const flash_attention::LedgerRow& row : shown.trace().ledger) {
-      CAPTURE(name_of(row.tensor));
-      double before = 0;
-      for (const Cursor cursor : all_places(*shown)) {
-        const auto now = shown->asked_by(shown->moment(cursor), row);
-        if (cursor.tile == 0) CHECK(now.loaded + now.stored == 0);
-        CHECK(now.loaded + now.stored >= before);
-        before = now.loaded + now.stored;
-      }
-      const auto last = shown->asked_by(shown->moment(end_of(*shown)), row);
-      CHECK(last.loaded == static_cast<double>(row.loaded));
-      CHECK(last.stored == static_cast<double>(row.stored));
-    }
+    tests::check_bytes(shown);
   }
 }
 

@@ -2,19 +2,14 @@
 // up here.
 #include "scenes/shared/measured.hpp"
 
-#include "kernels/base/lab/report.hpp"
 #include "scenes/attention/flash_attention_3/scene.hpp"
-#include "scenes/shared/questions.hpp"
-#include "tests/scenes/shown.hpp"
+#include "tests/scenes/marks.hpp"
 
 using namespace tilestep;
 using lab::column, lab::real, lab::whole;
 
 TEST_CASE("FlashAttention-3: questions about a bench have its numbers",
           "[flash_attention_3_scene]") {
-  lab::Report bench;
-  bench.lesson = "flash-attention-3";
-  bench.device.name = "GPU";
   lab::Table ladder{"ladder_measured",
                     "",
                     {"rung", whole("head_dim", ""), column("mask", ""), whole("length", ""),
@@ -22,15 +17,11 @@ TEST_CASE("FlashAttention-3: questions about a bench have its numbers",
   ladder.add({"flash-2", 128, "none", 16384, 300.0, 0.5});
   ladder.add({"flash-3-tma", 128, "none", 16384, 510.0, 0.8});
   ladder.add({"flash-3", 128, "none", 16384, 600.0, 0.95});
-  bench.add(ladder);
   lab::Table pipes{"pipes", "", {"rung", whole("head_dim", ""), real("exp_pipe", "", "%", 1)}};
   pipes.add({"flash-3", 64, 62.0});
   pipes.add({"flash-3", 128, 34.0});
-  bench.add(pipes);
-  std::map<std::string, std::string> answers;
-  for (const auto& question : scenes::FlashAttention3Scene().measured_questions(bench)) {
-    answers[question.id] = scenes::answer_text(question);
-  }
-  CHECK(answers == std::map<std::string, std::string>{
-                       {"hopper", "1.7×"}, {"exponentials", "62 %"}, {"library", "90 to 100 %"}});
+  const tests::MadeUpBench<scenes::FlashAttention3Scene> bench({ladder, pipes});
+  CHECK(bench.answer("hopper") == "1.7×");
+  CHECK(bench.answer("exponentials") == "62 %");
+  CHECK(bench.answer("library") == "90 to 100 %");
 }

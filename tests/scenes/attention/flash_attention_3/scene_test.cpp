@@ -7,10 +7,11 @@
 
 #include "kernels/base/lab/recording.hpp"
 #include "scenes/shared/rows.hpp"
-#include "tests/scenes/shown.hpp"
+#include "tests/scenes/marks.hpp"
 
 using namespace tilestep;
 using scenes::Cursor, scenes::FlashAttention3Scene;
+using tests::all_places, tests::end_of;
 using Shown = tests::Shown<FlashAttention3Scene>;
 
 namespace {
@@ -20,17 +21,6 @@ lab::Settings with(lab::Settings settings) {
   settings.try_emplace("seq", std::int64_t{256});
   settings.try_emplace("head_dim", std::string("64"));
   return settings;
-}
-
-std::vector<Cursor> all_places(const scenes::Scene& scene) {
-  std::vector<Cursor> places;
-  for (int place = 0; place <= scene.steps().places(); ++place) {
-    places.push_back(scene.steps().at_place(place));
-  }
-  return places;
-}
-Cursor end_of(const scenes::Scene& scene) {
-  return scene.steps().at_place(scene.steps().places());
 }
 
 /// How many different clocks the events have: under emulation their numbers are the time.
@@ -102,17 +92,7 @@ TEST_CASE("FlashAttention-3: in step and in turn the tensor cores are busy as th
 TEST_CASE("FlashAttention-3: bytes run up to what was traced, and never back",
           "[flash_attention_3_scene]") {
   Shown shown(with({{"mask", std::string("causal")}}));
-  for (const attention::LedgerRow& row : shown.trace().ledger) {
-    CAPTURE(name_of(row.tensor));
-    double before = 0;
-    for (const Cursor cursor : all_places(*shown)) {
-      const auto now = shown->asked_by(shown->moment(cursor), row);
-      if (cursor.tile == 0) CHECK(now.loaded + now.stored == 0);
-      CHECK(now.loaded + now.stored >= before);
-      before = now.loaded + now.stored;
-    }
-    CHECK(before == static_cast<double>(row.loaded + row.stored));
-  }
+  tests::check_bytes(shown);
 }
 
 TEST_CASE("FlashAttention-3: what is left out stands in the picture at the end",

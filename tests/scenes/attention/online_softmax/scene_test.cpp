@@ -258,13 +258,6 @@ TEST_CASE("the measured views of the softmax lesson show the recording", "[onlin
   }
 }
 
-TEST_CASE("a trace of another form is refused in words", "[online_softmax_scene]") {
-  Shown shown;
-  lab::Report report = shown.report();
-  report.trace = nlohmann::json{{"keys", 3}};
-  CHECK_THROWS_AS(shown->load(report), Error);
-}
-
 TEST_CASE("of weights the difference of scores is asked for", "[online_softmax_scene]") {
   Shown shown;
   const auto asked = shown->question({{0, 3}});

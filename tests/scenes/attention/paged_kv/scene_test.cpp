@@ -5,59 +5,14 @@
 #include <bit>
 #include <set>
 
-#include "tests/scenes/shown.hpp"
+#include "tests/scenes/marks.hpp"
 
 using namespace tilestep;
 using paged_kv::GatherTrace, paged_kv::ItemTrace, paged_kv::Served;
 using picture::Key, picture::State;
 using scenes::Cursor, scenes::PagedKvScene;
+using tests::count_of, tests::items_named, tests::mark_named, tests::picture_at;
 using Shown = tests::Shown<PagedKvScene>;
-
-namespace {
-
-picture::Picture picture_at(const scenes::Scene& scene, int step) {
-  return scene.picture(scene.extent(), {Cursor{step, 0}});
-}
-/// The items of that name; there must be some.
-picture::Items items_named(const picture::Picture& picture, picture::Name name) {
-  for (const picture::Mark* mark : picture::marks_of(picture)) {
-    const picture::Items* items = picture::items_of(*mark);
-    if (items != nullptr && items->name == name) return *items;
-  }
-  FAIL("nothing is called " << name.text());
-  return {};
-}
-const picture::Spans& spans_named(const picture::Picture& picture, picture::Name name) {
-  for (const picture::Mark* mark : picture::marks_of(picture)) {
-    const auto* spans = std::get_if<picture::Spans>(mark);
-    if (spans != nullptr && spans->items.name == name) return *spans;
-  }
-  FAIL("no spans are called " << name.text());
-  throw Error("");
-}
-int count_of(const picture::Items& items, State state) {
-  int count = 0;
-  for (int i = 0; i < items.count; ++i)
-    count += items.state[static_cast<std::size_t>(i)] == state ? 1 : 0;
-  return count;
-}
-
-/// The mark of that kind that is called so; there must be one.
-template <class Mark>
-const Mark& mark_named(const picture::Picture& picture, const Key& key) {
-  for (const picture::Mark* mark : picture::marks_of(picture)) {
-    const auto* found = std::get_if<Mark>(mark);
-    if (found == nullptr) continue;
-    if constexpr (requires { found->key; }) {
-      if (found->key == key) return *found;
-    } else if (found->items.name == key.name) {
-      return *found;
-    }
-  }
-  FAIL("nothing is called " << picture::to_text(key));
-  throw Error("");
-}
-}  // namespace
 
 TEST_CASE("Paged cache: the pool on show is the engine's, step by step", "[paged_kv_scene]") {
   for (const std::int64_t prefix : {0, 48}) {
@@ -137,7 +92,7 @@ TEST_CASE("Paged cache: what is reserved in one piece is more than the pages hol
   Shown shown;
   for (int step = 1; step <= 8; ++step) {
     const picture::Picture picture = picture_at(*shown, step);
-    const picture::Spans& stored = spans_named(picture, "stored");
+    const picture::Spans& stored = mark_named<picture::Spans>(picture, "stored");
     double wasted[2] = {0, 0};
     for (int i = 0; i < stored.items.count; ++i) {
       const auto at = static_cast<std::size_t>(i);
@@ -173,7 +128,7 @@ TEST_CASE("Paged cache: the sectors on show are those that the kernel's copies w
       const auto& trace = shown.trace();
       const int end = trace.step_of(trace.traced_item);
       const picture::Picture picture = picture_at(*shown, end);
-      const auto& strip = mark_named<picture::Strip>(picture, {"gather_sector"});
+      const auto& strip = mark_named<picture::Strip>(picture, "gather_sector");
       REQUIRE(strip.items.count > 0);
       // In the traced pages, at the place of K/V head 0. A piece of half a sector begins in the middle of one.
       const std::int64_t row = trace.shape.key * paged_kv::bits_of(trace.shape.kv_dtype) / 8;
@@ -214,7 +169,7 @@ TEST_CASE("Paged cache: the sectors on show are those that the kernel's copies w
 TEST_CASE("Paged cache: a stale page's sectors are crossed out", "[paged_kv_scene]") {
   Shown shown(lab::Settings{{"break", std::string("stale-page")}});
   const picture::Picture picture = picture_at(*shown, shown.trace().length());
-  const auto& strip = mark_named<picture::Strip>(picture, {"gather_sector"});
+  const auto& strip = mark_named<picture::Strip>(picture, "gather_sector");
   int wrong = 0, sectors = 0;
   for (const auto state : strip.items.state.each) wrong += state == picture::State::wrong ? 1 : 0;
   for (const GatherTrace& gather : shown.trace().gathers) {

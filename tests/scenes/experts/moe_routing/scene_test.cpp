@@ -3,11 +3,12 @@
 #include "kernels/base/lab/recording.hpp"
 #include "scenes/picture/placed.hpp"
 #include "tests/lesson_contract/pictures.hpp"
-#include "tests/scenes/shown.hpp"
+#include "tests/scenes/marks.hpp"
 
 using namespace tilestep;
 using moe_routing::Step;
 using scenes::Cursor;
+using tests::mark_of;
 using Shown = tests::Shown<scenes::MoeRoutingScene>;
 
 namespace {
@@ -33,16 +34,6 @@ Cursor after(Step step) {
 
 std::string name(const char* prefix, int a) {
   return std::string(prefix) + "_" + std::to_string(a);
-}
-
-/// A kind of mark with items of a name; nullptr: none.
-template <class M>
-const M* mark_of(const picture::Picture& of, picture::Name name) {
-  for (const picture::Mark* mark : picture::marks_of(of)) {
-    const M* found = std::get_if<M>(mark);
-    if (found != nullptr && picture::items_of(*mark)->name == name) return found;
-  }
-  return nullptr;
 }
 
 void check_tokens(const picture::Picture& picture, const moe_routing::Trace& trace, Cursor cursor) {
@@ -108,7 +99,7 @@ void check_columns(const picture::Picture& picture, const moe_routing::Trace& tr
 void check_rows(const picture::Picture& picture, const moe_routing::Trace& trace, int followed,
                 Cursor cursor) {
   const moe_routing::TokenTrace& token = trace.token[static_cast<std::size_t>(followed)];
-  const auto written = [&](picture::Name row, int e) {
+  const auto written = [&](const char* row, int e) {
     return picture::written(mark_of<picture::Cells>(picture, row)->items, e);
   };
   for (int e = 0; e < trace.experts; ++e) {
@@ -142,7 +133,7 @@ void check_rows(const picture::Picture& picture, const moe_routing::Trace& trace
 /// Each scheme's tiles as they queue, as high as they are full; the rest of them hatched.
 void check_schemes(const picture::Picture& picture, const moe_routing::Trace& trace,
                    Cursor cursor) {
-  const picture::Name names[] = {"padded_tile", "grouped_tile", "packed_tile"};
+  const std::string_view names[] = {"padded_tile", "grouped_tile", "packed_tile"};
   for (const moe_routing::SchemeTrace& scheme : trace.schemes) {
     const auto* spans =
         mark_of<picture::Spans>(picture, names[static_cast<std::size_t>(scheme.scheme)]);
@@ -377,34 +368,6 @@ TEST_CASE("events of a routing", "[moe_routing_scene]") {
   CHECK(said == std::vector<std::string>{"E0 is wanted most: 40", "1 of 4 experts is full",
                                          "28 choices are dropped",
                                          "padded to capacity 2 mma, packed 1"});
-}
-
-TEST_CASE("a number is not shown before its step has made it", "[moe_routing_scene]") {
-  Shown shown(shape(20, 4, 1, "balanced"));
-  for (int step = 0; step <= moe_routing::kSteps; ++step) {
-    const auto parts = shown.readouts({step, 0});
-    CAPTURE(step);
-    CHECK((parts.at("useful_slots").value == "—") == (step < 4));
-    CHECK((parts.at("slots_run").value == "—") == (step < 4));
-    CHECK((parts.at("busy_share").value == "—") == (step < 6));
-    // Five of eight slots a tile; shown once they are laid out.
-    if (step >= 4) CHECK(parts.at("useful_slots").value.starts_with("62"));
-    if (step >= 4) CHECK(parts.at("slots_run").value.starts_with("32"));
-    // The emulator counts no tensor pipe: the number is one of a recording, or there is none.
-    if (lab::recording("moe-routing") == nullptr || step < 6) {
-      CHECK(parts.at("tensor_pipe").value == "—");
-    }
-  }
-}
-
-TEST_CASE("the kernel's lines follow the MoE steps", "[moe_routing_scene]") {
-  Shown shown;
-  CHECK(shown->source({{0, 0}}).current == 0);
-  for (int step = 1; step <= moe_routing::kSteps; ++step) {
-    CHECK(shown->source({{step, 0}}).current ==
-          shown.trace().lines[static_cast<std::size_t>(step - 1)]);
-  }
-  CHECK(shown->source({{1, 0}}).path == moe_routing::kSourcePath);
 }
 
 TEST_CASE("routings that are hard to draw", "[moe_routing_scene]") {

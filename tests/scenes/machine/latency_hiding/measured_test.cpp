@@ -2,49 +2,15 @@
 // numbers here are made up.
 #include "scenes/shared/measured.hpp"
 
-#include <algorithm>
-#include <set>
-
-#include "kernels/base/lab/recording.hpp"
-#include "kernels/base/lab/report.hpp"
 #include "scenes/machine/latency_hiding/scene.hpp"
-#include "scenes/shared/questions.hpp"
 #include "scenes/shared/rows.hpp"
-#include "tests/scenes/shown.hpp"
+#include "tests/scenes/marks.hpp"
 
 using namespace tilestep;
 using lab::column, lab::real, lab::whole;
-using scenes::LatencyHidingScene, scenes::Question;
+using Bench = tests::MadeUpBench<scenes::LatencyHidingScene>;
 
 namespace {
-
-lab::Report bench_of(const std::vector<lab::Table>& tables) {
-  lab::Report bench;
-  bench.lesson = "latency-hiding";
-  bench.device.name = "GPU";
-  for (const lab::Table& table : tables) bench.add(table);
-  return bench;
-}
-
-/// The question of a kind; without a text: not asked.
-Question asked(const lab::Report& bench, std::string_view kind) {
-  const LatencyHidingScene scene;
-  std::set<std::string> views;
-  for (const auto& view : scene.measured_spec().views) views.insert(view.name);
-  Question found;
-  for (const Question& question : scene.measured_questions(bench)) {
-    CAPTURE(question.id);
-    REQUIRE(question.masks.size() == 1);
-    CHECK(views.count(question.masks[0]) == 1);
-    CHECK(question.because.find("GPU") != std::string::npos);
-    if (question.id == kind) found = question;
-  }
-  return found;
-}
-std::string answer(const lab::Report& bench, std::string_view kind) {
-  const Question question = asked(bench, kind);
-  return question.text.empty() ? "not asked" : scenes::answer_text(question);
-}
 
 lab::Table points(std::vector<std::vector<lab::Cell>> rows) {
   lab::Table table{"bytes_in_flight",
@@ -63,11 +29,11 @@ TEST_CASE("Latency hiding: is a quarter of the warps enough?", "[latency_hiding_
       "",
       {column("rung", ""), real("bandwidth", "", "GB/s", 0), real("fraction", "", "", 3)}};
   ladder.add({"one-load", 900.0, 0.2});
-  CHECK(answer(bench_of({ladder}), "quarter-one-load") == "Less than 40 %");
-  CHECK(answer(bench_of({ladder}), "quarter-wide") == "not asked");
+  CHECK(Bench({ladder}).answer("quarter-one-load") == "Less than 40 %");
+  CHECK(Bench({ladder}).answer("quarter-wide") == "not asked");
   ladder.add({"copy", 4400.0, 0.98});
-  CHECK(answer(bench_of({ladder}), "quarter-wide") == "97 % or more");
-  CHECK(asked(bench_of({ladder}), "quarter-wide").because.find("4400 GB/s") != std::string::npos);
+  CHECK(Bench({ladder}).answer("quarter-wide") == "97 % or more");
+  CHECK(Bench({ladder}).asked("quarter-wide").because.find("4400 GB/s") != std::string::npos);
 }
 
 TEST_CASE("Latency hiding: twice the bytes past the knee", "[latency_hiding_scene]") {
@@ -80,16 +46,16 @@ TEST_CASE("Latency hiding: twice the bytes past the knee", "[latency_hiding_scen
                                    {"4", 1.0, 100.0, 500.0}});
   lab::Table knees{"knees", "", {column("kind", ""), real("measured_knee", "", "KiB", 1)}};
   knees.add({"16", 33.0});
-  CHECK(answer(bench_of({curve}), "past-the-knee") == "not asked");
-  CHECK(answer(bench_of({curve, knees}), "past-the-knee") == "Less than 5 %");
-  CHECK(answer(bench_of({curve}), "loaded-latency") == "2.5×");
+  CHECK(Bench({curve}).answer("past-the-knee") == "not asked");
+  CHECK(Bench({curve, knees}).answer("past-the-knee") == "Less than 5 %");
+  CHECK(Bench({curve}).answer("loaded-latency") == "2.5×");
   lab::Table early = knees;
   early.rows[0][1] = 8.0;
-  CHECK(answer(bench_of({curve, early}), "past-the-knee") == "More than 60 %");
+  CHECK(Bench({curve, early}).answer("past-the-knee") == "More than 60 %");
 }
 
 TEST_CASE("Latency hiding: a curve of bytes in flight goes one way", "[latency_hiding_scene]") {
-  const LatencyHidingScene scene;
+  const scenes::LatencyHidingScene scene;
   const scenes::measured::Spec spec = scene.measured_spec();
   const auto view = std::find_if(spec.views.begin(), spec.views.end(),
                                  [](const auto& one) { return one.name == "Bytes in flight"; });
@@ -117,35 +83,22 @@ TEST_CASE("Latency hiding: registers, chains and branches", "[latency_hiding_sce
   registers.add({24, 400, 64, 1.0});
   registers.add({64, 200, 32, 2.0});
   registers.add({96, 100, 20, 5.0});
-  CHECK(answer(bench_of({registers}), "spilling") == "not asked");
+  CHECK(Bench({registers}).answer("spilling") == "not asked");
   registers.add({168, 0, 12, 9.0});
-  CHECK(answer(bench_of({registers}), "spilling") == "168 registers");
+  CHECK(Bench({registers}).answer("spilling") == "168 registers");
   registers.rows[1][3] = 10.0;
-  CHECK(answer(bench_of({registers}), "spilling") == "64 registers");
+  CHECK(Bench({registers}).answer("spilling") == "64 registers");
 
   lab::Table flops{
       "flops", "", {whole("ilp", ""), whole("warps_per_sm", ""), real("tflops", "", "TFLOP/s", 1)}};
   flops.add({1, 4, 10.0});
-  CHECK(answer(bench_of({flops}), "chains") == "not asked");
+  CHECK(Bench({flops}).answer("chains") == "not asked");
   flops.add({4, 4, 40.0});
   flops.add({8, 16, 60.0});
-  CHECK(answer(bench_of({flops}), "chains") == "4.0×");
+  CHECK(Bench({flops}).answer("chains") == "4.0×");
 
   lab::Table ways{"divergence", "", {whole("ways", ""), real("slowdown", "", "", 2)}};
   ways.add({1, 1.0});
   ways.add({32, 32.0});
-  CHECK(answer(bench_of({ways}), "branch") == "32×");
-}
-
-TEST_CASE("Latency hiding: views stand on tables and columns of the bench",
-          "[latency_hiding_scene]") {
-  const lab::Recording* recording = lab::recording("latency-hiding");
-  if (recording == nullptr) return;
-  const LatencyHidingScene scene;
-  const scenes::measured::Spec spec = scene.measured_spec();
-  CHECK(recording->bench.table(spec.needs) != nullptr);
-  for (const auto& view : spec.views) {
-    CAPTURE(view.name);
-    if (!view.needs.empty()) CHECK(recording->bench.table(view.needs) != nullptr);
-  }
+  CHECK(Bench({ways}).answer("branch") == "32×");
 }

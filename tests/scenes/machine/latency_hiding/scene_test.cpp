@@ -16,14 +16,15 @@
 #include "scenes/shared/rows.hpp"
 #include "scenes/shared/words.hpp"
 #include "scenes/ui/picture_view.hpp"
+#include "tests/scenes/marks.hpp"
 #include "tests/scenes/scene_frame.hpp"
-#include "tests/scenes/shown.hpp"
 
 using namespace tilestep;
 using latency_hiding::Event, latency_hiding::Moment, latency_hiding::Trace, latency_hiding::What;
 using picture::Bars, picture::Cells, picture::Curve, picture::Picture, picture::Spans,
     picture::State;
 using scenes::Cursor, scenes::LatencyHidingScene, scenes::Question;
+using tests::mark_of, tests::marks_named, tests::picture_at;
 
 namespace {
 
@@ -112,27 +113,6 @@ LatencyHidingScene scene_of(const lab::Settings& settings, bool clocks = false) 
   return scene;
 }
 
-Picture picture_at(const LatencyHidingScene& scene, int step) {
-  return scene.picture(scene.extent(), {Cursor{step, 0}});
-}
-
-template <class Mark>
-std::vector<const Mark*> marks_of(const Picture& picture, std::string_view name) {
-  std::vector<const Mark*> all;
-  for (const picture::Mark* mark : picture::marks_of(picture)) {
-    const auto* found = std::get_if<Mark>(mark);
-    if (found != nullptr && found->items.name.text() == name) all.push_back(found);
-  }
-  return all;
-}
-const Curve* curve_of(const Picture& picture, std::string_view name) {
-  for (const picture::Mark* mark : picture::marks_of(picture)) {
-    const auto* found = std::get_if<Curve>(mark);
-    if (found != nullptr && found->key.name.text() == name) return found;
-  }
-  return nullptr;
-}
-
 /// Issue and use of each probe, as far as they are known at a step.
 struct Known {
   std::int64_t issue = -1, use = -1;
@@ -210,7 +190,7 @@ void check_bars(const LatencyHidingScene& scene, int step) {
   };
   std::set<std::pair<int, int>> drawn, of_first;
   for (const char* name : {"load", "stage", "block"}) {
-    for (const Spans* spans : marks_of<Spans>(picture, name)) {
+    for (const Spans* spans : marks_named<Spans>(picture, name)) {
       std::map<int, int> row_on;  // a lane belongs to one warp
       for (std::size_t i = 0; i < spans->lane.size(); ++i) {
         const auto probe = probe_of(trace, *spans, i);
@@ -220,7 +200,7 @@ void check_bars(const LatencyHidingScene& scene, int step) {
       }
     }
   }
-  for (const Spans* spans : marks_of<Spans>(picture, "followed")) {
+  for (const Spans* spans : marks_named<Spans>(picture, "followed")) {
     for (std::size_t i = 0; i < spans->lane.size(); ++i) {
       check(*spans, i, {0, spans->items.ids[i]});
       of_first.insert({0, spans->items.ids[i]});
@@ -339,9 +319,9 @@ TEST_CASE("Latency hiding: two orders of the same loads are as long as what was 
     // Once the loads at once have ended, the first round one at a time stands below them, to the cycle.
     const Picture before = picture_at(together, 7), after = picture_at(together, 8),
                   alone_in_it = picture_at(apart, 8);
-    CHECK(marks_of<Spans>(before, "other_order")[0]->end.empty());
-    CHECK(marks_of<Spans>(alone_in_it, "other_order").empty());
-    const auto other = marks_of<Spans>(after, "other_order");
+    CHECK(marks_named<Spans>(before, "other_order")[0]->end.empty());
+    CHECK(marks_named<Spans>(alone_in_it, "other_order").empty());
+    const auto other = marks_named<Spans>(after, "other_order");
     REQUIRE(other.size() == 1);
     REQUIRE(other[0]->end.size() == 4);
     for (const Event& event : apart.trace().machine.events) {
@@ -376,7 +356,7 @@ TEST_CASE(
   for (const int step : {4, 8, 20, trace.steps()}) {
     CAPTURE(step);
     const Picture picture = picture_at(scene, step);
-    const auto slots = marks_of<Spans>(picture, "slot");
+    const auto slots = marks_named<Spans>(picture, "slot");
     REQUIRE(slots.size() == 1);
     const auto zero = zero_of(trace, step, {0, 0});
     const auto now = trace.machine.moments[static_cast<std::size_t>(step) - 1].clock;
@@ -411,7 +391,7 @@ TEST_CASE("Latency hiding: results are the recording's, and stand beside no step
   if (recording == nullptr) return;
   const auto lengths = [](const LatencyHidingScene& scene, int step) {
     const Picture picture = picture_at(scene, step);
-    const auto all = marks_of<Spans>(picture, "result");
+    const auto all = marks_named<Spans>(picture, "result");
     REQUIRE(all.size() == 1);
     return all[0]->end;
   };
@@ -457,9 +437,9 @@ TEST_CASE("Latency hiding: the dot on Little's curve is what was measured of the
   for (const auto& [settings, row] : cases) {
     const LatencyHidingScene scene = scene_of(settings);
     const Picture before = picture_at(scene, 0);
-    CHECK(curve_of(before, "here") == nullptr);  // it is asked there
+    CHECK(mark_of<Curve>(before, "here") == nullptr);  // it is asked there
     const Picture picture = picture_at(scene, 8);
-    const Curve* here = curve_of(picture, "here");
+    const Curve* here = mark_of<Curve>(picture, "here");
     REQUIRE(here != nullptr);
     const auto found =
         scenes::row_with(table, {{"kind", row[0]}, {"loads", row[1]}, {"warps_per_sm", row[2]}});
@@ -467,8 +447,9 @@ TEST_CASE("Latency hiding: the dot on Little's curve is what was measured of the
     CHECK(here->x[0] == scenes::number_in(table, *found, "in_flight"));
     CHECK(here->y[0] == scenes::number_in(table, *found, "bandwidth"));
     // What a loaded memory needs is where the curve comes to nine tenths of its most; an idle one's is far below.
-    const Curve *curve = curve_of(picture, "bench_curve"), *idle = curve_of(picture, "need_idle"),
-                *loaded = curve_of(picture, "need_loaded");
+    const Curve *curve = mark_of<Curve>(picture, "bench_curve"),
+                *idle = mark_of<Curve>(picture, "need_idle"),
+                *loaded = mark_of<Curve>(picture, "need_loaded");
     const auto after = std::lower_bound(curve->x.begin(), curve->x.end(), loaded->x[0]);
     REQUIRE(after != curve->x.end());
     const auto place = static_cast<std::size_t>(after - curve->x.begin());
@@ -502,7 +483,7 @@ TEST_CASE("Latency hiding: limits are the calculator's, and the one that binds i
           scene_of({{"block", std::string(block)}, {"warps_per_sm", whole(warps)}}, true);
       const latency_hiding::Occupancy all = scene.trace().occupancy();
       const Picture picture = picture_at(scene, 0);
-      const auto bars = marks_of<Bars>(picture, "limit");
+      const auto bars = marks_named<Bars>(picture, "limit");
       REQUIRE(bars.size() == 1);
       for (std::size_t i = 0; i < latency_hiding::kLimits; ++i) {
         CAPTURE(block, warps, i);
@@ -532,7 +513,7 @@ TEST_CASE("Latency hiding: of a kernel that no GPU ran, its compiler's limit is 
   LatencyHidingScene scene;
   scene.load(report);
   const Picture picture = picture_at(scene, 0);
-  const auto bars = marks_of<Bars>(picture, "limit");
+  const auto bars = marks_named<Bars>(picture, "limit");
   REQUIRE(bars.size() == 1);
   CHECK(std::isnan(bars[0]->items.value[1]));
   CHECK(scene.explain({Cursor{0, 0}}, {"limit", 1}).find("known where") != std::string::npos);
@@ -548,7 +529,7 @@ TEST_CASE("Latency hiding: lanes that voted run, and no arm is shown ahead",
   for (int step = 0; step <= trace.steps(); ++step) {
     const auto known = known_at(trace, step);
     const Picture picture = picture_at(scene, step);
-    const auto cells = marks_of<Cells>(picture, "vote");
+    const auto cells = marks_named<Cells>(picture, "vote");
     REQUIRE(cells.size() == 1);
     for (int arm = 0; arm < 8; ++arm) {
       for (int lane = 0; lane < 32; ++lane) {
@@ -657,7 +638,7 @@ TEST_CASE("Latency hiding: what was counted is shown at the end, not before",
       return axis.name == picture::Name("count_lane");
     });
     const Picture picture = picture_at(scene, step);
-    for (const Spans* spans : marks_of<Spans>(picture, "count")) {
+    for (const Spans* spans : marks_named<Spans>(picture, "count")) {
       for (std::size_t k = 0; k < spans->end.size(); ++k) all[lanes->names[k]] = spans->end[k];
     }
     return all;

@@ -11,12 +11,13 @@
 #include "scenes/picture/compare.hpp"
 #include "scenes/shared/rows.hpp"
 #include "scenes/ui/picture_view.hpp"
-#include "tests/scenes/shown.hpp"
+#include "tests/scenes/marks.hpp"
 
 using namespace tilestep;
 using hopper_gemm::Event, hopper_gemm::What;
 using picture::Cells, picture::Key, picture::Picture, picture::Spans, picture::State;
 using scenes::Cursor, scenes::HopperGemmScene, scenes::HopperMoment, scenes::StageNow;
+using tests::mark_of, tests::picture_at;
 
 namespace {
 
@@ -40,19 +41,6 @@ HopperGemmScene scene_of(const lab::Settings& settings) {
   HopperGemmScene scene;
   scene.load(tests::report_of("hopper-gemm", settings));
   return scene;
-}
-
-Picture picture_at(const HopperGemmScene& scene, int step) {
-  return scene.picture(scene.extent(), {Cursor{step, 0}});
-}
-
-template <class Mark>
-const Mark* mark_of(const Picture& picture, std::string_view name) {
-  for (const picture::Mark* mark : picture::marks_of(picture)) {
-    const auto* found = std::get_if<Mark>(mark);
-    if (found != nullptr && found->items.name.text() == name) return found;
-  }
-  return nullptr;
 }
 
 /// As which event something happened until a step; by kind, lane and number.

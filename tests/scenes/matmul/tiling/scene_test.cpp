@@ -9,12 +9,12 @@
 #include "scenes/shared/words.hpp"
 #include "scenes/ui/roofline.hpp"
 #include "tests/lesson_contract/pictures.hpp"
-#include "tests/scenes/shown.hpp"
+#include "tests/scenes/marks.hpp"
 
 using namespace tilestep;
 using picture::Cells, picture::Frame, picture::Key, picture::Picture, picture::State;
 using scenes::Cursor, scenes::TilingScene;
-using tests::Parts, tests::within;
+using tests::mark_named, tests::Parts, tests::within;
 using Shown = tests::Shown<TilingScene>;
 
 namespace {
@@ -28,41 +28,8 @@ lab::Settings with(lab::Settings settings, const char* id, const char* choice) {
   return settings;
 }
 
-std::vector<Cursor> cursors_of(const TilingScene& scene) {
-  const scenes::StepAxis axis = scene.steps();
-  std::vector<Cursor> all = {{0, axis.phases - 1}};
-  for (int tile = 1; tile <= axis.tiles; ++tile) {
-    for (int phase = 0; phase < axis.phases; ++phase) all.push_back({tile, phase});
-  }
-  return all;
-}
-
 std::string cell(const char* prefix, int i, int tile) {
   return std::string(prefix) + "_" + std::to_string(i / tile) + "_" + std::to_string(i % tile);
-}
-
-/// The mark of a picture with this name.
-template <class Mark>
-const Mark& mark_of(const Picture& picture, const char* name) {
-  for (const picture::Mark* mark : picture::marks_of(picture)) {
-    const auto* found = std::get_if<Mark>(mark);
-    if (found == nullptr) continue;
-    if constexpr (requires { found->key; }) {
-      if (picture::to_text(found->key) == name) return *found;
-    } else if (found->items.name.text() == name) {
-      return *found;
-    }
-  }
-  throw Error(std::string("the picture has no ") + name);
-}
-
-bool has_frame(const Picture& picture, const char* name) {
-  try {
-    mark_of<Frame>(picture, name);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
 }
 
 /// The tiles on screen against what must have happened: thread y·tile + x loads element [y][x] of
@@ -93,7 +60,7 @@ void check_tiles(const Parts& parts, const tiling::Trace& trace, int k_tile, boo
 /// may stand for several elements; B is the same turned.
 void check_bands(const Picture& picture, const tiling::Trace& trace, int k_tile, bool loading) {
   const int tile = trace.tile, k0 = k_tile * tile, depth = std::min(tile, trace.k - k0);
-  const auto& a = mark_of<Cells>(picture, "A");
+  const auto& a = mark_named<Cells>(picture, "A");
   const int unit = (trace.k + a.columns - 1) / a.columns;
   for (int i = 0; i < a.items.count; ++i) {
     const int row = i / a.columns * unit, number = i % a.columns * unit / tile;
@@ -104,16 +71,16 @@ void check_bands(const Picture& picture, const tiling::Trace& trace, int k_tile,
                                                          : number == k_tile ? State::plain
                                                                             : State::to_come));
   }
-  const auto& a_tile = mark_of<Frame>(picture, "a_tile");
+  const auto& a_tile = mark_named<Frame>(picture, "a_tile");
   CHECK(a_tile.state == State::current);
   CHECK(a_tile.round.front() == Key{"A", trace.first_row() / unit, k0 / unit});
   CHECK(a_tile.round.back() ==
         Key{"A", (trace.first_row() + trace.rows() - 1) / unit, (k0 + depth - 1) / unit});
-  const auto& b_tile = mark_of<Frame>(picture, "b_tile");
+  const auto& b_tile = mark_named<Frame>(picture, "b_tile");
   CHECK(b_tile.round.front() == Key{"B", k0 / unit, trace.first_column() / unit});
   // Elements fly from their places in A and B when they are loaded, and at no other time.
   for (const char* name : {"sa", "sb"}) {
-    const auto& items = mark_of<Cells>(picture, name).items;
+    const auto& items = mark_named<Cells>(picture, name).items;
     const bool is_a = name == std::string("sa");
     for (int i = 0; i < items.count; ++i) {
       const bool inside = items.state[static_cast<std::size_t>(i)] != State::wasted;
@@ -128,7 +95,7 @@ void check_bands(const Picture& picture, const tiling::Trace& trace, int k_tile,
 /// C's block with the kernel's own sums; those of C only when they are written.
 void check_sums(const Picture& picture, const TilingScene& scene, Cursor cursor, int last) {
   const tiling::Trace& trace = scene.trace();
-  const auto& c = mark_of<Cells>(picture, "c").items;
+  const auto& c = mark_named<Cells>(picture, "c").items;
   for (int i = 0; i < trace.tile * trace.tile; ++i) {
     const auto index = static_cast<std::size_t>(i);
     const float sum =
@@ -139,7 +106,7 @@ void check_sums(const Picture& picture, const TilingScene& scene, Cursor cursor,
     CHECK(std::isnan(c.value[index]) == (!inside || last < 0));
     if (inside && last >= 0) CHECK(c.value[index] == sum);
   }
-  const auto& in_c = mark_of<Cells>(picture, "C").items;
+  const auto& in_c = mark_named<Cells>(picture, "C").items;
   const bool written = last == trace.k_tiles() - 1;
   for (int i = 0; i < in_c.count; ++i) {
     const auto index = static_cast<std::size_t>(i);
@@ -199,7 +166,7 @@ TEST_CASE("the tiling picture equals the trace at every step and phase", "[tilin
     // The chosen block is at neither edge in the first, and cut off on two sides in the second.
     for (const lab::Settings& size : {sizes(8, 24, 40, 20), sizes(8, 5, 7, 9)}) {
       shown.run(with(size, "variant", variant));
-      for (const Cursor cursor : cursors_of(*shown)) {
+      for (const Cursor cursor : tests::all_places(*shown)) {
         CAPTURE(variant, shown.trace().m, cursor.tile, cursor.phase);
         check_picture(shown, cursor);
       }
@@ -223,10 +190,10 @@ TEST_CASE("the picked thread's formula adds up", "[tiling_scene]") {
     const Cursor cursor{kk / trace.tile + 1, 3};
     CHECK(static_cast<double>(shown->sum(picked, cursor)) == Approx(sum).margin(1e-4));
     const Picture picture = shown->picture(shown->extent(), shown.player().view(cursor));
-    const std::string formula = plain(mark_of<picture::Lines>(picture, "formula").rows[0].full);
+    const std::string formula = plain(mark_named<picture::Lines>(picture, "formula").rows[0].full);
     CHECK(tests::contains(formula, " + … = "));
     CHECK(formula.ends_with(scenes::words::number(double(shown->sum(picked, cursor)), 3)));
-    const auto& row = mark_of<Frame>(picture, "picked_row");
+    const auto& row = mark_named<Frame>(picture, "picked_row");
     CHECK(row.round == std::vector<Key>{{"sa", 3, 0}, {"sa", 3, trace.tile - 1}});
   }
 }
@@ -253,15 +220,12 @@ TEST_CASE("a removed barrier and what it broke are on screen", "[tiling_scene]")
     CHECK(parts.at(id).value == "wrong");
     CHECK(tests::contains(shown->explain({{1, 3}}, {picture::Name("barrier_after_load")}),
                           "removed") == (id == "barrier_after_load"));
-    const auto picture_at = [&](Cursor cursor) {
-      return shown->picture(shown->extent(), {cursor});
-    };
-    CHECK_FALSE(has_frame(picture_at({1, 3}), "wrong_in_c"));
-    const Picture picture = picture_at({last, 3});
-    CHECK(has_frame(picture, "wrong_in_c"));
+    CHECK(tests::marks_named<Frame>(tests::picture_at(*shown, Cursor{1, 3}), "wrong_in_c").empty());
+    const Picture picture = tests::picture_at(*shown, Cursor{last, 3});
+    CHECK(tests::mark_of<Frame>(picture, "wrong_in_c") != nullptr);
     const auto first = fmt::format("C[{}][{}]", trace.races.row, trace.races.column);
     CHECK(tests::contains(shown->explain({{last, 3}}, {"wrong_in_c"}), first));
-    const auto& block = mark_of<Cells>(picture, "c").items;
+    const auto& block = mark_named<Cells>(picture, "c").items;
     const auto& wrong = trace.races.wrong_elements;
     for (int i = 0; i < block.count; ++i) {
       const bool is_wrong = std::find(wrong.begin(), wrong.end(), i) != wrong.end();
