@@ -206,7 +206,10 @@ void Session::advance(double seconds) {
   if (!now.report) return;
   seconds *= speed_;
   if (!now.playhead.rests()) {
-    if ((beat_s_ = std::max(beat_s_ - seconds, 0.0)) > 0) return;
+    const double held = std::min(beat_s_, seconds);
+    beat_s_ -= held;
+    seconds -= held;
+    if (seconds <= 0) return;
     const double from = now.playhead.position();
     now.playhead.advance(seconds);
     if (const auto beat = beat_between(from, now.playhead.position())) {

@@ -72,6 +72,7 @@ TEST_CASE("the README's ladders are the recorded ones", "[figures]") {
 TEST_CASE("a ladder says what every rung measured", "[figures]") {
   for (const lab::Lesson* lesson : lessons()) {
     const lab::Report bench = recorded_bench(lesson->info().id);
+    if (bench.table("ladder") == nullptr) continue;
     const lab::Table ladder = app::ladder_table(bench);
     CAPTURE(lesson->info().id);
     REQUIRE_FALSE(ladder.rows.empty());
