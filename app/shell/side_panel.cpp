@@ -60,7 +60,7 @@ void draw_knob(ShellState& state, const lab::Knob& knob) {
     state.session.set_knob(knob.id, *value, state.now_s());
   }
   if (!idle.empty()) {
-    ui::paragraph(fmt::format("No effect: {}.", idle), Font::note);
+    ui::paragraph(fmt::format("No effect here: {}.", idle), Font::note);
     ui::map("idle_" + knob.id, idle, "", ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
     state.ui.set_opacity(1);
   }

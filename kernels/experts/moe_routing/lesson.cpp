@@ -85,8 +85,7 @@ SchemeTrace scheme_trace(const Trace& trace, Scheme scheme, int blocks,
 /// The same tokens as the other schemes lay them out and multiply them, where they are few enough to be seen.
 void run_other_schemes(Outcome& outcome, simt::Device& device) {
   Trace& trace = outcome.trace;
-  const int most = trace.expert[trace.with_most(&ExpertTrace::kept).front()].kept;
-  if ((most + trace.tile - 1) / trace.tile * trace.experts > kComparedTiles) return;
+  if (trace.schemes_run() == 1) return;
   std::vector<SchemeTrace> all;
   for (const Scheme scheme : all_of<Scheme>()) {
     if (scheme == trace.scheme) {

@@ -182,6 +182,8 @@ struct Trace {
   std::vector<SchemeTrace> schemes;
   std::array<int, kSteps> lines = step_lines();
 
+  /// How many schemes are run on the same tokens: all, or the chosen one alone where padding takes too many tiles.
+  int schemes_run() const;
   std::int64_t kept() const;
   std::int64_t dropped() const;
   /// Slots that the tensor cores run: tiles_run · tile.

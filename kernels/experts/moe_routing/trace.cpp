@@ -88,12 +88,19 @@ lab::Fields<Trace> trace_fields() {
           "tiles", &Trace::tiles, tile_fields,
           [](const Trace& trace) { return std::min<std::int64_t>(trace.tiles_run, kShownTiles); })
       .known_each([](const Trace&, std::size_t) { return from(Step::multiply); })
-      .list("schemes", &Trace::schemes, scheme_fields)
+      .list("schemes", &Trace::schemes, scheme_fields,
+            [](const Trace& trace) { return trace.schemes_run(); })
       .known_each([](const Trace&, std::size_t) { return from(Step::multiply); })
       .left_out_for(nlohmann::json::array());
 }
 
 }  // namespace
+
+int Trace::schemes_run() const {
+  const int most = expert[with_most(&ExpertTrace::kept).front()].kept;
+  const bool all = (most + tile - 1) / tile * experts <= kComparedTiles;
+  return all ? static_cast<int>(all_of<Scheme>().size()) : 1;
+}
 
 std::int64_t Trace::kept() const {
   std::int64_t sum = 0;

@@ -40,6 +40,7 @@ const lab::KnobTable<Params>& knob_table() {
                    {"promote_every", "Promote every", "terms",
                     "Terms per partial sum before it is added to the FP32 total (promoted)."},
                    16, 512, true)
+          .with("accumulators", {"all", "remedies", "promoted"})
           .choice(&Params::small_format,
                   {"small_format", "Format that promoted, kahan and pairwise accumulate in."})
           .group("run")
