@@ -7,6 +7,7 @@
 #include <chrono>
 #include <string>
 
+#include "kernels/base/lab/compare.hpp"
 #include "kernels/base/lab/meant.hpp"
 #include "kernels/base/lab/nearest.hpp"
 #include "kernels/base/lab/quick.hpp"
@@ -43,10 +44,12 @@ std::optional<lab::Settings> settings_then(const lab::Knobs& knobs, const lab::R
   }
 }
 
-/// The recorded run of all these settings, if there is one.
+/// The recorded run of all these settings, if there is one; knobs without effect may stand otherwise.
 const lab::Report* recorded_with(const lab::Lesson& of, const lab::Settings& all) {
+  const lab::Settings wanted = lab::in_effect(of.knobs(), all);
   return lab::recorded_run(of.info().id, [&](const lab::Report& run) {
-    return run.params == all || settings_then(of.knobs(), run) == all;
+    const auto then = settings_then(of.knobs(), run);
+    return then && lab::in_effect(of.knobs(), *then) == wanted;
   });
 }
 

@@ -272,6 +272,14 @@ class Comparer {
 
 }  // namespace
 
+Settings in_effect(const Knobs& knobs, Settings settings) {
+  const Settings all = settings;
+  for (const Knob& knob : knobs) {
+    if (!knob.idle(all).empty()) settings[knob.id] = knob.initial;
+  }
+  return settings;
+}
+
 std::string Difference::sentence() const {
   return fmt::format("{}: {} was recorded, {} is replayed{}", path, recorded, replayed,
                      allowed.empty() ? "" : "; " + allowed);

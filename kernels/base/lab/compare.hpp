@@ -11,6 +11,10 @@
 /// A run and the same run again on another machine, held against each other.
 namespace tilestep::lab {
 
+/// Complete settings with knobs that have no effect in them as the lesson has them: two runs of which these are the
+/// same do the same.
+Settings in_effect(const Knobs& knobs, Settings settings);
+
 /// The first difference: where, by name, and what stands there.
 struct Difference {
   std::string path;  ///< "trace.steps.l[2]", "tables.tiles.end[0]", "checks.result.ok"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/base/lab/compare.hpp"
 #include "kernels/base/lab/recording.hpp"
 #include "kernels/machine/latency_hiding/run/run.hpp"
 
@@ -11,10 +12,10 @@ namespace {
 
 std::optional<Machine> recorded_machine(const Params& params) {
   const lab::Knobs knobs = knob_table().knobs();
-  const lab::Settings wanted = knob_table().settings(params);
+  const lab::Settings wanted = lab::in_effect(knobs, knob_table().settings(params));
   const lab::Report* run = lab::recorded_run(kLessonId, [&](const lab::Report& one) {
     try {
-      return knobs.completed(one.params) == wanted;
+      return lab::in_effect(knobs, knobs.completed(one.params)) == wanted;
     } catch (const Error&) {
       return false;  // with a knob that has gone, or a value that is no longer allowed
     }
