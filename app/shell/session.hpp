@@ -83,7 +83,6 @@ struct LessonState {
   MeasuredGate measured_gate;         ///< what is asked before measurements are shown
   std::vector<scenes::Event> events;  ///< of the report on show, also those to come
   int table = 0;                      ///< chosen under Data
-  bool all_knobs = false;             ///< also those that are not always in sight
 
   scenes::Moment moment() const { return {cursor, playhead.fraction()}; }
   const scenes::Scene& scene() const { return player->scene(); }

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
-#include <utility>
 
 #include "app/shell/shell_state.hpp"
 
@@ -34,24 +32,6 @@ void heading(std::string_view title, std::string_view note) {
   ImGui::Dummy({width, ui::text_size("x", Font::body_bold).y});
 }
 
-constexpr std::size_t kInSight = 6;
-
-/// The ids of those that are always in sight: the lesson's for a presenter, then the first that have an effect.
-std::set<std::string> in_sight(const LessonState& lesson) {
-  const std::vector<lab::Knob>& all = lesson.knobs.all();
-  std::set<std::string> ids;
-  if (all.size() <= kInSight + 1) {
-    for (const lab::Knob& knob : all) ids.insert(knob.id);
-    return ids;
-  }
-  for (const std::string& id : lesson.scene().stage_knobs()) ids.insert(id);
-  const lab::Settings defaults = lesson.knobs.defaults();
-  for (const lab::Knob& knob : all) {
-    if (ids.size() < kInSight && knob.idle(defaults).empty()) ids.insert(knob.id);
-  }
-  return ids;
-}
-
 void draw_knob(ShellState& state, const lab::Knob& knob) {
   LessonState& lesson = state.session.lesson();
   const std::string idle = knob.idle(lesson.settings);
@@ -65,37 +45,6 @@ void draw_knob(ShellState& state, const lab::Knob& knob) {
     state.ui.set_opacity(1);
   }
   ui::space(8);
-}
-
-/// The rest, by what they are about. Open while one of them is not as the lesson has it: a stop or the user turned it.
-void more_knobs(ShellState& state, const std::set<std::string>& shown) {
-  LessonState& lesson = state.session.lesson();
-  std::vector<const lab::Knob*> rest;
-  bool turned = false;
-  for (const lab::Knob& knob : lesson.knobs) {
-    if (shown.count(knob.id) > 0) continue;
-    rest.push_back(&knob);
-    turned = turned || lesson.settings.at(knob.id) != knob.initial;
-  }
-  if (rest.empty()) return;
-  if (turned) lesson.all_knobs = true;
-  const std::string label =
-      lesson.all_knobs ? "Fewer knobs" : fmt::format("{} more knobs", rest.size());
-  if (ui::button("more_knobs", label, {.enabled = !turned, .width = -1})) {
-    lesson.all_knobs = !lesson.all_knobs;
-  }
-  if (!lesson.all_knobs) return;
-  for (const char* group : {"model", "run", "kernel", "look"}) {
-    bool headed = false;
-    for (const lab::Knob* knob : rest) {
-      if (knob->group != group) continue;
-      if (!std::exchange(headed, true)) {
-        ui::space(8);
-        ui::text(lab::label_of(group), Font::note, Role::muted);
-      }
-      draw_knob(state, *knob);
-    }
-  }
 }
 
 void knobs(ShellState& state) {
@@ -130,11 +79,7 @@ void knobs(ShellState& state) {
   if (lesson.player->lacks_room()) {
     ui::paragraph("Comparing needs a larger window or smaller text.", Font::note, Role::muted);
   }
-  const std::set<std::string> shown = in_sight(lesson);
-  for (const lab::Knob& knob : lesson.knobs) {
-    if (shown.count(knob.id) > 0) draw_knob(state, knob);
-  }
-  more_knobs(state, shown);
+  for (const lab::Knob& knob : lesson.knobs) draw_knob(state, knob);
 }
 
 }  // namespace

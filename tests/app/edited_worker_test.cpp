@@ -80,11 +80,13 @@ TEST_CASE("run --trials adds where else an edited kernel is right and wrong", "[
     const Outcome out = run_tilestep(words);
     INFO(out.err);
     std::map<std::string, std::size_t> rows;
-    for (const auto& table : nlohmann::json::parse(out.out).at("tables")) {
+    const auto report = nlohmann::json::parse(out.out);
+    for (const auto& table : report.at("tables")) {
       rows[table.at("id")] = table.at("rows").size();
     }
     return rows;
   };
   CHECK(tables({}).count("trials") == 0);
-  CHECK(tables({"--trials"})["trials"] == lesson("online-softmax").trials().size());
+  auto tried = tables({"--trials"});
+  CHECK(tried["trials"] == lesson("online-softmax").trials().size());
 }

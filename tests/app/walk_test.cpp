@@ -139,11 +139,6 @@ class Walk {
     };
     for (int notch = 0; notch < 40 && !is_there(); ++notch) {
       const json before = window.map();
-      const auto more = window.at("more_knobs");
-      if (more && more->at("rect") == more->at("raw") &&
-          window.label("more_knobs") != "Fewer knobs") {
-        window.click(*more);
-      }
       window.scroll(side_, notch == 10 ? -30 : 1);
       eventually([&] { return window.map() != before; }, 400ms);  // at the end nothing moves
     }

@@ -23,10 +23,10 @@ struct Teller {
   bool wrong = false;
 
   void say(std::string where, const Text& text, bool is_wrong) {
-    wrong = wrong || is_wrong;
     for (const picture::Run& run : text.full) {
       is_wrong = is_wrong || run.state == State::wrong;
     }
+    wrong = wrong || is_wrong;
     if (std::string words = picture::plain(text.full); !words.empty()) {
       all.push_back({std::move(where), std::move(words), is_wrong});
     }
