@@ -198,7 +198,7 @@ __device__ unsigned pair_at(Global<const std::uint16_t> array, std::int64_t at) 
 
 /// Columns of eight tokens times all of the expert's weights. Says how many instructions that took.
 __device__ int multiply_columns(const GroupedOperands& operands, Global<const std::uint16_t> w,
-                                 std::int64_t first_slot, int rows, const GroupedShape& shape) {
+                                std::int64_t first_slot, int rows, const GroupedShape& shape) {
   const auto x = operands.x;
   const auto y = operands.y;
   const int hidden = shape.hidden;
