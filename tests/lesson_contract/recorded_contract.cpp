@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/base/lab/compare.hpp"
 #include "kernels/base/lab/recording.hpp"
 #include "kernels/base/lab/replay.hpp"
 #include "kernels/lessons.hpp"
@@ -32,6 +33,17 @@ bool agree(const lab::Settings& some, const lab::Settings& all) {
   return true;
 }
 
+/// The same run: knobs without effect may stand otherwise.
+bool is_same_run(const lab::Knobs& knobs, const lab::Settings& recorded,
+                 const lab::Settings& params) {
+  lab::Settings then = knobs.defaults();
+  for (const auto& [id, value] : recorded) {
+    if (then.count(id) == 0) return false;
+    then[id] = value;
+  }
+  return lab::in_effect(knobs, then) == lab::in_effect(knobs, params);
+}
+
 /// What was recorded of `id` for these knobs: beside the picture of the same settings, or in the bench
 /// for a case that they are.
 std::vector<double> recorded_for(const lab::Lesson& lesson, std::string_view id,
@@ -41,8 +53,11 @@ std::vector<double> recorded_for(const lab::Lesson& lesson, std::string_view id,
   if (recording == nullptr) return values;
   lab::recorded_run(lesson.info().id, [&](const lab::Report& run) {
     for (const Measurement& m : run.measurements) {
-      const lab::Settings knobs = lesson.case_of(m).value_or(run.params);
-      if (m.id == id && agree(knobs, params)) values.push_back(m.value);
+      if (m.id != id) continue;
+      const auto knobs = lesson.case_of(m);
+      const bool same =
+          knobs ? agree(*knobs, params) : is_same_run(lesson.knobs(), run.params, params);
+      if (same) values.push_back(m.value);
     }
     return false;
   });
