@@ -61,6 +61,8 @@ constexpr Configuration kConfigurations[] = {
      DataType::bf16, 128, 256, 4, 2, 1, true, true, false, false, true},
     {Variant::persistent, "128x256x128, 2 consumers, 4 stages, cluster of 2", DataType::fp8_e4m3,
      128, 256, 4, 2, 2, true, true},
+    {Variant::ping_pong, "64x256x64, 2 consumers in turn, 4 stages, cluster of 2", DataType::bf16,
+     64, 256, 4, 2, 2, true, true},
     {Variant::persistent, "128x192x128, 2 consumers, 4 stages, scales of 1x128 and 128x128",
      DataType::fp8_e4m3, 128, 192, 4, 2, 1, true, true, true},
 };
@@ -125,7 +127,7 @@ class KernelsHere final : public Kernels {
                      .shared_bytes = static_cast<std::size_t>(plan.shared_bytes),
                      .cluster = static_cast<unsigned>(plan.cluster)}};
     const Task task{what.shape, what.raster, plan.shared_bytes,
-                    what.variant == Variant::persistent};
+                    what.variant >= Variant::persistent};
     const Arrays<float> arrays{operands, c};
     const Explained witness{simt::global(clocks, "clocks"), what.numbers, what.block, what.fault};
     if (has_producer(what.variant)) {

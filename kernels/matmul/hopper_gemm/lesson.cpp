@@ -44,9 +44,11 @@ const lab::KnobTable<Params>& knob_table() {
                    {"consumers", "Consumers", "warpgroups",
                     "Consumer warpgroups; each multiplies 64 rows of the block's tile."},
                    1, 2)
+          .with("variant", {"mma-sync", "wgmma", "tma", "pipelined", "warp-specialized",
+                            "multicast", "persistent"})
           .integer(&Params::cluster,
                    {"cluster", "Cluster", "blocks", "Blocks that share their columns of B."}, 1, 2)
-          .with("variant", {"multicast", "persistent"})
+          .with("variant", {"multicast", "persistent", "ping-pong"})
           .choice(&Params::swizzle, {"swizzle", "Swizzle", "B",
                                      "Row length in bytes within which 16-byte chunks are permuted "
                                      "in shared memory; 0: none."})
@@ -77,8 +79,9 @@ Plan plan_of(const Params& params) {
   Plan plan;
   const GemmShape shape{params.m, params.n, params.k};
   plan.columns = columns_of(params.tile);
-  plan.consumers = params.consumers;
-  plan.rows = 64 * plan.consumers;
+  const bool in_turn = params.variant == Variant::ping_pong;
+  plan.consumers = in_turn ? 2 : params.consumers;
+  plan.rows = in_turn ? 64 : 64 * plan.consumers;
   plan.swizzle = bytes_of(params.swizzle);
   plan.cluster = params.variant >= Variant::multicast ? params.cluster : 1;
   plan.depth = 128 / element_bytes(params.dtype);
@@ -98,9 +101,10 @@ Plan plan_of(const Params& params) {
   plan.tiles_down = tiles.down * plan.cluster;
   plan.tiles_across = tiles.across;
   plan.k_tiles = (params.k + plan.depth - 1) / plan.depth;
-  // A persistent block of the picture computes two tiles, so that what it does between them is seen.
-  const int clusters =
-      params.variant == Variant::persistent ? (tiles.count() + 1) / 2 : tiles.count();
+  // A persistent block of the picture computes two tiles, so that what it does between them is seen; where
+  // consumers take turns each has two.
+  const int each = in_turn ? 4 : params.variant == Variant::persistent ? 2 : 1;
+  const int clusters = (tiles.count() + each - 1) / each;
   plan.blocks = clusters * plan.cluster;
   return plan;
 }
@@ -164,7 +168,8 @@ const lab::Lesson& lesson() {
                 .n = 128,
                 .k = 400},
                {.variant = Variant::multicast, .m = 200, .n = 136, .k = 200},
-               {.variant = Variant::persistent, .stages = 3, .m = 300, .n = 136, .k = 200}})
+               {.variant = Variant::persistent, .stages = 3, .m = 300, .n = 136, .k = 200},
+               {.variant = Variant::ping_pong, .stages = 3, .m = 300, .n = 136, .k = 200}})
           .with_replay(replay_of_runs);
   return lesson;
 }

@@ -23,10 +23,12 @@ enum class Variant {
   warp_specialized,
   multicast,
   persistent,
+  ping_pong,
 };
 constexpr auto names_of(Variant) {
-  return std::to_array<std::string_view>(
-      {"mma-sync", "wgmma", "tma", "pipelined", "warp-specialized", "multicast", "persistent"});
+  return std::to_array<std::string_view>({"mma-sync", "wgmma", "tma", "pipelined",
+                                          "warp-specialized", "multicast", "persistent",
+                                          "ping-pong"});
 }
 constexpr auto reasons_of(Variant) {
   return std::to_array<std::string_view>(
@@ -42,7 +44,9 @@ constexpr auto reasons_of(Variant) {
        "Two blocks form a cluster and share their columns of B: each fetches a half, and TMA puts "
        "it into both.",
        "As many blocks as fit, each with tile after tile: the next tile's copies run while TMA "
-       "stores this one."});
+       "stores this one.",
+       "Each consumer has tiles of its own, and they take the tensor cores in turn: while one "
+       "multiplies, the other stores."});
 }
 /// Where the rung's kernel is: a path of the repository, built in as an asset.
 constexpr std::string_view source_path(Variant variant) {
@@ -115,7 +119,7 @@ constexpr bool can_break(Variant variant, Break fault) {
     case Break::wrong_bytes:
       return has_tma(variant);
     case Break::missing_fence:  // where ordinary stores meet wgmma or TMA
-      return variant == Variant::wgmma || variant == Variant::persistent;
+      return variant == Variant::wgmma || variant >= Variant::persistent;
   }
   return false;
 }
@@ -128,7 +132,7 @@ struct Params {
   WarpgroupTile tile = WarpgroupTile::n128;
   int stages = 4;
   int consumers = 2;
-  int cluster = 2;  ///< of multicast and persistent
+  int cluster = 2;  ///< of multicast, persistent and ping-pong
   Swizzle swizzle = Swizzle::bytes128;
   Raster raster = Raster::rows;
   DataType dtype = DataType::bf16;
@@ -145,7 +149,7 @@ const lab::KnobTable<Params>& knob_table();
 /// What Params come to for a variant: stages that it has and that fit, the cluster that it has.
 struct Plan {
   int columns = 128;  ///< of the block's tile of C
-  int rows = 128;     ///< of it: 64 a consumer
+  int rows = 128;     ///< of it: 64 for each consumer that works on it
   int stages = 4, consumers = 2, cluster = 1, swizzle = 128;
   int depth = 64;        ///< of a k-tile: 128 bytes of k
   int stage_bytes = 0;   ///< of A and B in a stage
@@ -236,6 +240,12 @@ struct Trace {
 
   int steps() const { return static_cast<int>(events.size()); }
   int k_tiles() const { return (k + depth - 1) / depth; }
+  /// Whether consumer `c` (0 or 1) works on the block's tile `tile`: all do, but for ping-pong's.
+  bool computes(int c, int tile) const { return variant != Variant::ping_pong || tile % 2 == c; }
+  /// Whether it reads k-tile `number`.
+  bool reads(int c, int number) const { return computes(c, number / (k > 0 ? k_tiles() : 1)); }
+  /// How many consumers read a k-tile.
+  int readers() const { return variant == Variant::ping_pong ? 1 : consumers; }
   bool operator==(const Trace&) const = default;
 };
 

@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(3 * kWarpgroup, 1)
     typename T::Sums sums = {};
     Turn turn;
     int number = 0;
-    multiply_tile<T, FedRing, 1>(sums, stages, turn, products * T::kDepth, group - 1, number,
+    multiply_tile<T, FedRing, 1>(sums, stages, turn, products * T::kDepth, group - 1, false, number,
                                  Timed{}, 0);
     sum = sum_of<T>(sums);
   }

@@ -9,6 +9,8 @@
 //                      each fetches half of them, and TMA puts that half into both
 //   persistent         as many blocks as fit at once, each of which computes tile after tile: the producer is
 //                      in the next tile while this one is stored, and TMA stores it
+//   ping-pong          the consumers of a block do not share a tile: each has every second one, of 64 rows. They
+//                      take the tensor cores in turn, so that one multiplies while the other stores
 //
 // Registers go where they are needed: the producer gives its own away, the consumers take them.
 
@@ -27,7 +29,7 @@ __device__ __forceinline__ void begin(const S& stages, const Tape& tape) {
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < stages.ring.stages; ++stage) {
       barrier_init(stages.full(stage), 1);
-      barrier_init(stages.empty(stage), kCluster * stages.ring.consumers * kWarpgroup / 32);
+      barrier_init(stages.empty(stage), kCluster * stages.ring.sharing * kWarpgroup / 32);
     }
     if (!tape.does(Fault::no_publish)) publish_barriers();
   }
@@ -99,13 +101,24 @@ __device__ __forceinline__ void release(const S& stages, int stage) {
   }
 }
 
-/// A consumer's products of one tile, along all of k. `number` counts the block's k-tiles.
+/// Ping-pong: the tensor cores are this consumer's until it passes them to the other.
+constexpr int kTensorCores = 3;  // the first of two named barriers; those before are of the stores
+__device__ __forceinline__ void take_tensor_cores(int consumer) {
+  named_barrier_sync(kTensorCores + consumer, 2 * kWarpgroup);
+}
+__device__ __forceinline__ void pass_tensor_cores(int consumer) {
+  named_barrier_arrive(kTensorCores + 1 - consumer, 2 * kWarpgroup);
+}
+
+/// A consumer's products of one tile, along all of k. `number` counts the block's k-tiles. With `passes` the
+/// other consumer may multiply once all of this one's products are issued.
 template <class T, class R, int kCluster, class Tape>
 __device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stages<T, R>& stages,
-                                              Turn& turn, int k_end, int consumer, int& number,
-                                              const Tape& tape, int site) {
+                                              Turn& turn, int k_end, int consumer, bool passes,
+                                              int& number, const Tape& tape, int site) {
   // A lone stage must be given back before the next k-tile can come.
   const bool lone = stages.ring.stages == 1;
+  const int rows = stages.ring.sharing == 1 ? 0 : consumer;  // which 64 of the stage's
   int before = 0;
   for (int k = 0; k < k_end; k += T::kDepth, ++number) {
     if (lone && k > 0) {
@@ -119,8 +132,8 @@ __device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stag
       tape.wait(stages.full(turn.stage), turn.parity, site + kWaitsFull, number);
     }
     tape.note(site + kIssues, number);
-    multiply_stage<T>(sums, stages, turn.stage, consumer, k == 0);  // [step: issues]
-    wgmma_commit();                                                 // [step: commits]
+    multiply_stage<T>(sums, stages, turn.stage, rows, k == 0);  // [step: issues]
+    wgmma_commit();                                             // [step: commits]
     tape.note(site + kCommits, number);
     // The stage before is read to its end once no more than this one's products are under way.
     if (!tape.does(Fault::early_release)) wgmma_wait<1>();  // [step: waited]
@@ -132,6 +145,7 @@ __device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stag
     before = turn.stage;
     turn.pass(stages.ring);
   }
+  if (passes) pass_tensor_cores(consumer);
   if (!tape.does(Fault::no_product_wait)) wgmma_wait<0>();
   settle(sums);
   tape.note(site + kWaited, number - 1);
@@ -145,16 +159,28 @@ __device__ __forceinline__ void consume(const TensorMaps& maps, const Task& task
                                         simt::Global<Out> c, const Stages<T, R>& stages, int rank,
                                         int consumer, const Tape& tape) {
   const int site = consumer * kConsumerSites;
+  const bool in_turn = stages.ring.sharing < stages.ring.consumers;  // ping-pong
   Turn turn;
   int number = 0;  // of k-tiles
   int tile = 0;
   int parts = 0;
   typename T::Sums sums = {};
   TileWalk<T, kCluster> walk(task.shape, task.raster, stages.rows());
+  if (in_turn && consumer == 1 && walk.there()) pass_tensor_cores(consumer);
   for (; walk.there(); walk.advance(), ++tile) {
-    multiply_tile<T, R, kCluster>(sums, stages, turn, task.shape.k, consumer, number, tape, site);
+    if (in_turn) {
+      if (tile % 2 != consumer) {  // the other's
+        const int k_tiles = (task.shape.k + T::kDepth - 1) / T::kDepth;
+        turn.skip(stages.ring, k_tiles);
+        number += k_tiles;
+        continue;
+      }
+      take_tensor_cores(consumer);
+    }
+    multiply_tile<T, R, kCluster>(sums, stages, turn, task.shape.k, consumer,
+                                  in_turn && !walk.is_last(), number, tape, site);
     TilePlace place = walk.place(rank);
-    place.row += consumer * T::kRows;
+    if (!in_turn) place.row += consumer * T::kRows;
     tape.note(site + kStores, tile);
     if (task.stored_by_tma) {  // [step: stores]
       store_by_tma<T, Out>(maps.c, sums, stages, place, consumer, parts, tape);

@@ -31,18 +31,15 @@ const hopper_gemm::BlockTile& HopperGemmScene::tile(int number) const {
 }
 
 bool HopperGemmScene::all_released(const KTileLife& life) const {
-  for (int c = 0; c < trace_.consumers; ++c) {
-    if (life.releases[c] == kNever) return false;
-  }
-  return true;
+  return released_before(life, kNever);
 }
 
-/// Whether all had given it back by the event `at` (never: by now).
+/// Whether all who read it had given it back by the event `at` (never: by now).
 bool HopperGemmScene::released_before(const KTileLife& life, int at) const {
-  for (int c = 0; c < trace_.consumers; ++c) {
-    if (life.releases[c] == kNever || (at != kNever && life.releases[c] > at)) return false;
-  }
-  return true;
+  const auto given = [at](int released) {
+    return released != kNever && (at == kNever || released <= at);
+  };
+  return std::count_if(life.releases.begin(), life.releases.end(), given) >= trace_.readers();
 }
 
 /// A consumer's event: it takes the lane's number, 1 or 2.
@@ -129,6 +126,7 @@ HopperMoment HopperGemmScene::moment(Cursor cursor) const {
   now.events = std::clamp(cursor.tile, 0, trace_.steps());
   now.stages.resize(std::max(trace_.stages, 1));
   now.consumers.resize(std::clamp(trace_.consumers, 1, 2));
+  if (trace_.readers() < trace_.consumers) now.consumers[1].tile = 1;
   for (now.now = 1; now.now <= now.events; ++now.now) take(now, trace_.events[now.now - 1]);
   if (now.events > 0) {
     now.last = &trace_.events[now.events - 1];

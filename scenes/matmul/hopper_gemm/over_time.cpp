@@ -168,7 +168,7 @@ void HopperGemmScene::find_timed() {
   bench_ = measured::bench_of(report_, lesson(), "stages_measured");
   const bool is_case = has_tma() && trace_.cluster <= 1 && trace_.tiles.size() < 2 && !broken() &&
                        trace_.dtype == hopper_gemm::DataType::bf16 && trace_.swizzle == 128 &&
-                       trace_.consumers == 2 && params_.data == hopper_gemm::Data::random;
+                       trace_.readers() == 2 && params_.data == hopper_gemm::Data::random;
   if (bench_ == nullptr || !is_case) return;
   // Four wgmma of each of two consumers; alone they are what nothing overlaps with.
   const auto one = number_with(*bench_, "instruction_roofs", {{"tile", "64x256"}}, "tensor_cycles");

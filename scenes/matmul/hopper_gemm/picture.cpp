@@ -280,7 +280,7 @@ std::string HopperGemmScene::explain_stage(const HopperMoment& now, int number) 
   }
   if (has_producer()) {
     said += fmt::format("\nempty barrier: {} ended; {} of {} consumers have given k-tile {} back",
-                        counted(stage.empty_phases, "phase"), stage.released_by, trace_.consumers,
+                        counted(stage.empty_phases, "phase"), stage.released_by, trace_.readers(),
                         std::max(stage.k_tile, 0));
     if (trace_.cluster > 1) said += "\nthose of the neighbour's block are not recorded";
   }

@@ -75,10 +75,17 @@ Question HopperGemmScene::empty_question() const {
           "Its empty barrier", {"Its full barrier", "__syncthreads()", "Nothing: it just goes on"},
           fmt::format("each consumer warp arrives there once its products have read the stage, {} "
                       "arrivals in all; the full barrier is for the consumers.",
-                      4 * trace_.consumers * trace_.cluster)));
+                      4 * trace_.readers() * trace_.cluster)));
 }
 
 Question HopperGemmScene::consumer_question() const {
+  if (trace_.readers() < trace_.consumers) {
+    return ask("The second consumer does not touch this tile. What does it do meanwhile?",
+               "It stores its own tile, then waits for the tensor cores",
+               {"It multiplies the tile's other 64 rows", "It fetches the next k-tile",
+                "Half of the columns"},
+               "the two take the tensor cores in turn, a whole tile of C each.");
+  }
   const bool two = trace_.consumers > 1;
   const int b = trace_.stage_bytes - a_bytes();
   return ask(

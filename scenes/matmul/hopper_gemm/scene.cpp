@@ -199,7 +199,8 @@ std::string HopperGemmScene::sentence_of_products(const HopperMoment& now) const
           "{} stores its 64 × {} sums of C: {} through.", who, trace_.columns,
           k_tiles() == 1 ? "its k-tile is" : fmt::format("all {} k-tiles are", k_tiles()));
     default:
-      return fmt::format("{} has stored its part of tile {}.", who, tile(event.number).number);
+      return fmt::format("{} has stored {}tile {}.", who,
+                         trace_.readers() > 1 ? "its part of " : "", tile(event.number).number);
   }
 }
 
@@ -370,13 +371,13 @@ void HopperGemmScene::find_events() {
         say(e, "products", "the first products are issued");
         break;
       case What::releases:
-        if (++released[event.number] == trace_.consumers) {
+        if (++released[event.number] == trace_.readers()) {
           --held;
           say(e, "free", fmt::format("stage {} is free again", event.stage));
         }
         break;
       case What::stored:
-        if (++stored[event.number] == trace_.consumers && tiles++ < kMostTiles) {
+        if (++stored[event.number] == trace_.readers() && tiles++ < kMostTiles) {
           say(e, fmt::format("tile {}", event.number).c_str(),
               trace_.tiles.size() > 1
                   ? fmt::format("tile {} of C is done", tile(event.number).number)

@@ -76,7 +76,7 @@ class Bench : public lab::Bench {
   }
 
  private:
-  static bool is_thin(const Configuration& one) { return one.rows == 64; }
+  static bool is_thin(const Configuration& one) { return one.columns == 64; }
 
   lab::Rung rung_of(Variant variant, Problem& problem, bool thin) {
     lab::Rung rung = lab::rung_of(variant, "", kWhatIsCompared);

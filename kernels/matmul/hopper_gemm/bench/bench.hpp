@@ -16,6 +16,9 @@ struct BenchSizes {
   int swept_edge = 4096;
   std::vector<GemmShape> checked = {{64, 64, 64},    {136, 200, 128},   {200, 1000, 136},
                                     {256, 256, 256}, {1000, 136, 1000}, {1, 8, 16}};
+  /// Tile after tile, by k; m and n are this.
+  int wide_edge = 8192;
+  std::vector<int> depths = {256, 512, 1024, 2048, 8192};
   int products = 4096;  ///< of the stage that stays
   int rounds = 5;
   double turn_ms = 2000;  ///< of a kernel in a round

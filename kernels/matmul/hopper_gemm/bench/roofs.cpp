@@ -24,6 +24,7 @@ class Roofs : BenchPart {
 
   void run() {
     sweep_stages();
+    sweep_depth();
     compare_data();
     measure_instructions();
     add_resources();
@@ -68,6 +69,38 @@ class Roofs : BenchPart {
       table.add({stages, rate.median, cycles, predicted, rate.p10, rate.p90});
       report_.add(lab::measured("rate_by_stages", std::to_string(stages), rate, "TFLOP/s",
                                 shape + ", 128x256x64, 2 consumers"));
+    }
+    report_.add(std::move(table));
+  }
+
+  /// The shorter k, the more of a tile's time is its way out.
+  void sweep_depth() {
+    const auto of_pair = [this](Variant variant) {
+      return configuration_where(kernels_, [variant](const Configuration& c) {
+        return c.variant == variant && c.cluster == 2 && c.dtype == DataType::bf16;
+      });
+    };
+    const int edge = sizes_.wide_edge;
+    lab::Table table{"by_depth",
+                     fmt::format("{0} x {0} x k in BF16, clusters of 2: stores between products, "
+                                 "and beside them",
+                                 edge),
+                     {whole("k"), real("persistent", "persistent", "TFLOP/s", 2),
+                      real("ping_pong", "ping-pong", "TFLOP/s", 2),
+                      real("ratio", "ping-pong / persistent", "", 3)}};
+    for (const int depth : sizes_.depths) {
+      progress_.report(0.93, fmt::format("timing tile after tile at k = {}", depth));
+      Problem problem(device_, {edge, edge, depth}, DataType::bf16, Data::random, false);
+      const auto rate = [&](Variant variant) {
+        const lab::Runnable runnable = kernel_on(problem, of_pair(variant));
+        const lab::Spread spread = timed(runnable.launch, problem.flops());
+        report_.add(lab::measured("rate_by_depth",
+                                  fmt::format("{}, k = {}", name_of(variant), depth), spread,
+                                  "TFLOP/s", fmt::format("{0} x {0} x {1}", edge, depth)));
+        return spread.median;
+      };
+      const double persistent = rate(Variant::persistent), ping_pong = rate(Variant::ping_pong);
+      table.add({depth, persistent, ping_pong, ping_pong / persistent});
     }
     report_.add(std::move(table));
   }

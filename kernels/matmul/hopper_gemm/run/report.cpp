@@ -50,7 +50,8 @@ int most_ahead(const Trace& trace) {
   int most = 0;
   for (const Event& event : trace.events) {
     if (event.what == What::copies) most = std::max(most, ++ahead);
-    if (event.what == What::releases && event.lane == 1) --ahead;
+    if (event.what == What::releases && event.lane == (trace.reads(0, event.number) ? 1 : 2))
+      --ahead;
   }
   return most;
 }
@@ -151,15 +152,15 @@ lab::Table swizzle_table() {
 
 lab::Table roof_table(const Trace& trace) {
   lab::Table table{"roofs",
-                   fmt::format("One wgmma of 64 x n and 32 bytes of k, {} consumer{}",
-                               trace.consumers, trace.consumers == 1 ? "" : "s"),
+                   fmt::format("One wgmma of 64 x n and 32 bytes of k, {} consumer{} to a stage",
+                               trace.readers(), trace.readers() == 1 ? "" : "s"),
                    {column("tile", "tile"), whole("tensor_cycles", "tensor cores", "cycles"),
                     whole("read_cycles", "shared memory: reads", "cycles"),
                     whole("write_cycles", "its share of TMA's writes", "cycles"),
                     column("bound", "what is slower")}};
   for (const WarpgroupTile tile : all_of<WarpgroupTile>()) {
     const int n = columns_of(tile);
-    const int writes = write_cycles(n, trace.consumers);
+    const int writes = write_cycles(n, trace.readers());
     table.add({tile, tensor_cycles(n), read_cycles(n), writes,
                read_cycles(n) + writes > tensor_cycles(n) ? "shared memory" : "tensor cores"});
   }

@@ -240,15 +240,18 @@ void judge_waits(Outcome& outcome, const std::vector<long long>& clocks, int num
 /// Throws Error for what an edited kernel left unrecorded of the steps that its source marks: their events would be
 /// missing from the picture, and nothing would say so.
 void require_recorded(const Trace& trace) {
-  const auto tiles = static_cast<int>(trace.tiles.size());
   for (const What what : all_of<What>()) {
     if (what == What::lands || trace.lines[static_cast<std::size_t>(what)] == 0) continue;
     std::map<int, int> recorded;  // by lane
     for (const Event& event : trace.events) recorded[event.lane] += event.what == what ? 1 : 0;
-    const int due = what < What::stores ? tiles * trace.k_tiles() : tiles;
+    const int each = what < What::stores ? trace.k_tiles() : 1;
     const int first = what < What::lands ? 0 : what == What::flips ? -1 : 1;
     const int last = what < What::waits_full ? first : trace.consumers;
     for (int lane = first; lane <= last; ++lane) {
+      int due = 0;
+      for (int tile = 0; tile < static_cast<int>(trace.tiles.size()); ++tile) {
+        due += lane < 1 || trace.computes(lane - 1, tile) ? each : 0;
+      }
       if (recorded[lane] >= due) continue;
       simt::refuse_unrecorded(fmt::format("the steps '{}'", name_of(what)).c_str(),
                               static_cast<std::size_t>(recorded[lane]),

@@ -46,11 +46,13 @@ void start_specialized(const Call& call, int configuration, const Task& task,
     case 8:
       return start_as<Bf16Tile<64>, FixedRing<8, 1>, Out, 1>(call, task, {}, arrays, none);
     case 9:
-      return start_as<Bf16Tile<256>, AnyRing, Out, 1>(call, task, {stages, 128, 2}, arrays, none);
+      return start_as<Bf16Tile<256>, SweptRing, Out, 1>(call, task, {stages}, arrays, none);
     case 10:
       return start_as<Bf16Tile<256>, TimedRing, Out, 1>(call, task, {}, arrays, PlainStores{});
     case 11:
       return start_as<Tile<256, Format::e4m3>, TimedRing, Out, 2>(call, task, {}, arrays, none);
+    case 12:
+      return start_as<Bf16Tile<256>, TakenInTurn, Out, 2>(call, task, {}, arrays, none);
     default:
       assert(false);
   }

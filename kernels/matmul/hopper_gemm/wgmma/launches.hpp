@@ -48,7 +48,7 @@ TensorMap map_of_c(simt::Span<Out> c, const GemmShape& shape, bool swizzled) {
 template <class T, class R, class Out>
 TensorMaps maps_of(const R& ring, int cluster, const GemmShape& shape, const Operands& operands,
                    simt::Span<Out> c, bool swizzled_stores = true) {
-  return {map_of<T>(operands.a, shape.m, shape.k, ring.consumers * T::kRows, ring.swizzle),
+  return {map_of<T>(operands.a, shape.m, shape.k, ring.sharing * T::kRows, ring.swizzle),
           map_of<T>(operands.b, shape.n, shape.k, T::kColumns / cluster, ring.swizzle),
           map_of_c(c, shape, swizzled_stores)};
 }
@@ -84,7 +84,7 @@ struct Arrays {
 
 /// The ring of a run that is explained: of any size.
 inline AnyRing ring_of(const Plan& plan) {
-  return {plan.stages, plan.swizzle, plan.consumers};
+  return {plan.stages, plan.swizzle, plan.consumers, plan.rows / kWgmmaRows};
 }
 
 /// Calls run(tile), a std::type_identity<Tile<…>>, of the columns and elements of what is explained.
@@ -107,6 +107,12 @@ void with_tile(const Explanation& what, Run run) {
 
 using TimedRing = FixedRing<4, 2>;
 using OneStage = FixedRing<1, 2>;
+/// Of as many stages as are asked for.
+struct SweptRing {
+  int stages;
+  static constexpr int swizzle = 128, consumers = 2, sharing = 2;
+};
+using TakenInTurn = FixedRing<4, 2, 128, 1>;
 template <int kColumns>
 using Bf16Tile = Tile<kColumns, Format::bf16>;
 

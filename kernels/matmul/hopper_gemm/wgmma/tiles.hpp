@@ -40,11 +40,13 @@ struct Tile {
 /// How the ring is laid out: chosen when the kernel runs …
 struct AnyRing {
   int stages, swizzle, consumers;
+  int sharing;  ///< consumers that read a stage: all, each its 64 rows, or one, in turn
 };
 /// … or when it is compiled, as for the kernels that are timed.
-template <int kStages, int kConsumers, int kSwizzle = 128>
+template <int kStages, int kConsumers, int kSwizzle = 128, int kSharing = kConsumers>
 struct FixedRing {
-  static constexpr int stages = kStages, swizzle = kSwizzle, consumers = kConsumers;
+  static constexpr int stages = kStages, swizzle = kSwizzle, consumers = kConsumers,
+                       sharing = kSharing;
 };
 
 /// The stages in shared memory, by addresses that the instructions take, then what is on its way out, then
@@ -54,7 +56,7 @@ struct Stages {
   R ring;
   unsigned tiles;
 
-  __device__ __forceinline__ int rows() const { return ring.consumers * T::kRows; }  ///< of A
+  __device__ __forceinline__ int rows() const { return ring.sharing * T::kRows; }  ///< of A
   __device__ __forceinline__ int a_bytes() const { return rows() * kDepthBytes; }
   __device__ __forceinline__ static constexpr int b_bytes() { return T::kColumns * kDepthBytes; }
   __device__ __forceinline__ int bytes() const { return a_bytes() + b_bytes(); }
@@ -117,6 +119,13 @@ struct Turn {
       parity ^= 1;
     }
   }
+  /// Over so many stages that another reads.
+  template <class R>
+  __device__ __forceinline__ void skip(const R& ring, int count) {
+    const int ahead = stage + count;
+    stage = ahead % ring.stages;
+    parity ^= static_cast<unsigned>(ahead / ring.stages) & 1u;
+  }
 };
 
 // ---- which tile of C ------------------------------------------------------------------------------
@@ -132,6 +141,9 @@ class TileWalk {
         tiles_(tiles_of(shape, rows * kCluster, T::kColumns, raster)) {}
 
   __device__ __forceinline__ bool there() const { return number_ < tiles_.count(); }
+  __device__ __forceinline__ bool is_last() const {
+    return number_ + static_cast<int>(gridDim.x) / kCluster >= tiles_.count();
+  }
   __device__ __forceinline__ void advance() { number_ += static_cast<int>(gridDim.x) / kCluster; }
   __device__ __forceinline__ int number() const { return number_; }
   /// First row and column of the block's tile; they may lie outside C where C's edge cuts a cluster.
@@ -201,7 +213,9 @@ struct Explained {
   }
   __device__ __forceinline__ void wait(unsigned barrier, unsigned parity, int site,
                                        int number) const {
-    if (!wait_at_most(barrier, parity, kPatience)) clocks[kSites * numbers + site] = number;
+    // Under a sanitizer a wait may take a hundred times as long; only a broken kernel's lasts for ever.
+    const long long patience = fault == Fault::none ? 1000 * kPatience : kPatience;
+    if (!wait_at_most(barrier, parity, patience)) clocks[kSites * numbers + site] = number;
   }
 };
 

@@ -58,8 +58,8 @@ TEST_CASE("every variant is right for every pair of sizes", "[hopper_gemm]") {
       // The third size and the knobs in turn: every two of them meet.
       for (int i = 0; i < 2; ++i, ++turn) {
         Params params;
-        params.variant = static_cast<Variant>(turn % 7);
-        params.tile = static_cast<WarpgroupTile>(turn / 7 % 3);
+        params.variant = static_cast<Variant>(turn % 8);
+        params.tile = static_cast<WarpgroupTile>(turn / 8 % 3);
         params.stages = 1 + turn % 5;
         params.consumers = 1 + turn / 3 % 2;
         params.cluster = 1 + turn / 2 % 2;
@@ -128,11 +128,13 @@ std::string named(const Params& params, Fault fault, const Matrices& matrices) {
 
 TEST_CASE("each wait, fence and release of the specialized kernels is named when it is left out",
           "[hopper_gemm]") {
-  const Params params = busy(Variant::persistent);
+  const Variant variant = GENERATE(Variant::persistent, Variant::ping_pong);
+  const Params params = busy(variant);
   const Matrices matrices =
       make_matrices({params.m, params.n, params.k}, params.dtype, Data::random, 5);
+  CAPTURE(std::string(name_of(variant)));
   CHECK(named(params, Fault::none, matrices).empty());
-  tests::Part part("what the specialized kernels leave out", 2);
+  tests::Part part("what is left out of " + std::string(name_of(variant)), 3);
   for (const Fault fault :
        {Fault::skip_full_wait, Fault::skip_empty_wait, Fault::missing_fence, Fault::wrong_bytes,
         Fault::no_publish, Fault::no_meeting, Fault::no_release, Fault::early_release,
