@@ -164,6 +164,22 @@ constexpr std::string_view kNotYet[] = {
     "attention-backward: \"Recomputing trades time for memory\"",
     "attention-backward: One wrong number a query spoils three matrices"};
 
+/// A frame with nothing in it: what it is about had no room.
+bool is_empty(const picture::Room& room, const picture::Placed& placed) {
+  const auto inside = [&](const Area& area) { return picture::meet(area, room.whole); };
+  const auto line = [&](const picture::Stroke& stroke) {
+    return std::any_of(stroke.points.begin(), stroke.points.end(),
+                       [&](picture::Point at) { return room.whole.holds(at); });
+  };
+  const auto piece = [&](const picture::Piece& each) {
+    return each.kind != picture::Piece::wash && inside(each.area);
+  };
+  return std::none_of(placed.pieces.begin(), placed.pieces.end(), piece) &&
+         std::none_of(placed.strokes.begin(), placed.strokes.end(), line) &&
+         std::none_of(placed.words.begin(), placed.words.end(),
+                      [&](const picture::Words& words) { return inside(words.area); });
+}
+
 void check_stops(const lab::Lesson& lesson) {
   const std::string& id = lesson.info().id;
   const scenes::Guide guide = scenes::parse_guide(scenes::lesson_text(id), lesson.knobs());
@@ -171,6 +187,7 @@ void check_stops(const lab::Lesson& lesson) {
   for (const scenes::GuideStop& stop : guide.stops) {
     // There the chart has the room.
     if (stop.tab == "measured" || stop.light.empty()) continue;
+    const std::string name = fmt::format("{}: {}", id, stop.title);
     const auto scene = tests::scene_of(id);
     scene->load(tests::report_of(id, stop.settings));
     const scenes::View view{cursor_at(stop, scene->steps())};
@@ -185,13 +202,18 @@ void check_stops(const lab::Lesson& lesson) {
           off.push_back(box->key);
         }
         const picture::Placed placed = picture::place(whole, area, metrics, off);
+        for (const picture::Room& room : placed.rooms) {
+          const std::string key = to_text(room.key);
+          if (std::count(stop.light.begin(), stop.light.end(), key) == 0) continue;
+          INFO(name << " in " << area.width() << " x " << area.height() << ", " << key);
+          CHECK(!is_empty(room, placed));
+        }
         const Standing standing(whole, placed, stop.light);
         if (standing.boxes() <= kMostBoxes && standing.subject() >= kSubject) continue;
         faults += fmt::format("{}x{}: {} boxes, subject {:.0f} %\n", area.width(), area.height(),
                               standing.boxes(), 100 * standing.subject());
       }
     });
-    const std::string name = fmt::format("{}: {}", id, stop.title);
     if (std::find(std::begin(kNotYet), std::end(kNotYet), name) != std::end(kNotYet)) continue;
     INFO(name);
     CHECK(faults == "");

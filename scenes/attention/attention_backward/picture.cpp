@@ -64,7 +64,7 @@ Picture AttentionBackwardScene::picture(const Extent& extent, const View& view) 
   const std::vector<std::string> notes = dispatch_notes(trace_);
   if (!notes.empty() || judged(now)) {
     beside.push_back(
-        notes_box(trace_, judged(now) ? result_sentence_of(trace_, true) : "", notes, true));
+        notes_box(trace_, judged(now) ? result_sentence_of(trace_, true) : Text(), notes, true));
   }
   Box right = column({"beside"}, std::move(beside), {.rank = 1, .weight = 0.85f});
   return {{marked(sentence(now), symbols(view)), {{brief(now)}}},

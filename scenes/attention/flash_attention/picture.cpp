@@ -67,7 +67,8 @@ Picture FlashAttentionScene::picture(const Extent& extent, const View& view) con
   if (has_bytes()) beside.push_back(quantized(now));
   add_masks(beside, trace_);
   if (!note_lines().empty() || judged(now)) {
-    beside.push_back(notes_box(trace_, judged(now) ? result_sentence() : "", note_lines(), false));
+    beside.push_back(notes_box(trace_, judged(now) ? result_sentence_of(trace_, false) : Text(),
+                               note_lines(), false));
   }
   Box right = column({"beside"}, std::move(beside), {.rank = 1, .weight = 1.05f});
   return {{marked(sentence(now), symbols(view)), {{brief(now)}}},

@@ -41,7 +41,6 @@ class FlashAttentionScene final
   std::string brief(const FlashMoment& now) const;
   std::string sentence_of_rows(const FlashMoment& now) const;
   std::string sentence_of_flash(const FlashMoment& now) const;
-  std::string result_sentence() const { return result_sentence_of(trace_, false); }
   std::vector<std::string> note_lines() const;
   void find_events();
 

@@ -72,7 +72,7 @@ Picture FlashAttention3Scene::picture(const Extent& extent, const View& view) co
   if (!trace_.plan.cut.empty()) notes.push_back(trace_.plan.cut);
   if (!notes.empty() || judged(now)) {
     beside.push_back(
-        notes_box(trace_, judged(now) ? result_sentence_of(trace_, false) : "", notes, true));
+        notes_box(trace_, judged(now) ? result_sentence_of(trace_, false) : Text(), notes, true));
   }
   Box right = column({"beside"}, std::move(beside), {.rank = 1, .weight = 0.9f});
   return {{marked(sentence(now), symbols(view)), {{brief(now)}}},

@@ -251,12 +251,12 @@ std::vector<Text> formula_texts(const std::vector<std::string>& rows,
   return texts;
 }
 
-Box notes_box(const attention::Matrix& trace, const std::string& result,
-              std::vector<std::string> lines, bool tight) {
+Box notes_box(const attention::Matrix& trace, const Text& result, std::vector<std::string> lines,
+              bool tight) {
   std::vector<Text> rows;
   std::vector<State> states;
-  if (!result.empty()) {
-    rows.push_back(text(result));
+  if (!result.full.empty()) {
+    rows.push_back(result);
     states.push_back(trace.result.wrong > 0 ? State::wrong : State::plain);
   }
   for (std::string& line : lines) {

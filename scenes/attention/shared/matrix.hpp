@@ -112,7 +112,7 @@ std::string explain_mask(const attention::Matrix& trace, const picture::Key& key
 std::vector<picture::Text> formula_texts(const std::vector<std::string>& rows,
                                          const std::vector<picture::Symbol>& symbols);
 /// What there is to say, one line each: `result`, what a break did, comes first. `tight` spares height.
-picture::Box notes_box(const attention::Matrix& trace, const std::string& result,
+picture::Box notes_box(const attention::Matrix& trace, const picture::Text& result,
                        std::vector<std::string> lines, bool tight);
 
 // ---- what is said and asked alike: said.cpp ------------------------------------------------------------
@@ -129,7 +129,7 @@ std::string outcome_of(const attention::Matrix& trace, std::string_view of, bool
 Question outcome_question(const attention::Matrix& trace, std::string_view broken,
                           std::string_view of, bool several);
 /// The worst of it in numbers.
-std::string result_sentence_of(const attention::Matrix& trace, bool names_tensor);
+picture::Text result_sentence_of(const attention::Matrix& trace, bool names_tensor);
 /// To what ℓ shrinks when a tile raises the maximum from `m_before` to `m_after`.
 struct Shrinking {
   double m_before, m_after, l, rescale;

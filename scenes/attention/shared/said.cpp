@@ -75,17 +75,22 @@ Question outcome_question(const Matrix& trace, std::string_view broken, std::str
                                 choices[is], choices, outcome_of(trace, of, several)));
 }
 
-std::string result_sentence_of(const Matrix& trace, bool names_tensor) {
+picture::Text result_sentence_of(const Matrix& trace, bool names_tensor) {
   const BrokenResult& what = trace.result;
   if (what.wrong == 0) {
-    return trace.broken == attention::Break::materialize ? "no number is wrong: only the bytes tell"
-                                                         : "no number is wrong";
+    return trace.broken == attention::Break::materialize
+               ? picture::text("no number is wrong: only the bytes tell", "no number is wrong")
+               : picture::text("no number is wrong");
   }
   const bool of_key = what.tensor == attention::Tensor::dk || what.tensor == attention::Tensor::dv;
   const std::string tensor = names_tensor ? fmt::format("{}, ", name_of(what.tensor)) : "";
-  return fmt::format("first wrong: {}head {}, {} {}, component {}: {} instead of {}; worst by {}",
-                     tensor, what.head, of_key ? "key" : "query", what.query, what.component,
-                     number(what.got, 4), number(what.want, 4), number(what.largest, 4));
+  const std::string row = fmt::format("{} {}", of_key ? "key" : "query", what.query);
+  const std::string numbers =
+      fmt::format("{} instead of {}", number(what.got, 4), number(what.want, 4));
+  return picture::text(
+      fmt::format("first wrong: {}head {}, {}, component {}: {}; worst by {}", tensor, what.head,
+                  row, what.component, numbers, number(what.largest, 4)),
+      fmt::format("{}{}: {}", tensor, row, numbers), numbers);
 }
 
 std::vector<std::string> dispatch_notes(const Matrix& trace) {
