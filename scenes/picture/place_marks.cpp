@@ -381,7 +381,9 @@ Placer::Shelves Placer::shelves_of(const Strip& m) const {
   const auto count = float(to.lines.size());
   if (!m.x.empty()) {
     const Span along = span(m.x, false);
-    const float tall = std::min(room.height() / std::max(count, 1.0f), px(kMostLine));
+    // A train is few rows, and what the box is about.
+    const float most = px(m.names.empty() ? kMostLine : 2 * kMostLine);
+    const float tall = std::min(room.height() / std::max(count, 1.0f), most);
     const float seam = tall > px(6) ? px(2) : tall > px(2.5f) ? px(1) : 0;
     for (std::size_t i = 0; i < to.lines.size(); ++i) {
       const float top = room.y1 - tall * (count - float(i));

@@ -170,7 +170,8 @@ void Placer::put(const Ticks& m) {
   const Area& room = here_->inside;
   const float line = height(Face::mono_note), sign = std::min(px(7), room.height());
   const float middle = (room.y0 + room.y1) / 2;
-  const Point bar{px(2), std::min(px(13), room.height())}, dot{px(3), px(3)};
+  const float tall = std::clamp(0.3f * room.height(), px(13), px(48));
+  const Point bar{px(2), std::min(tall, room.height())}, dot{px(3), px(3)};
   constexpr Piece::Kind kKinds[] = {Piece::fill, Piece::up, Piece::down, Piece::cross, Piece::dot};
   float last = -1e9f;
   bool wrong = false;

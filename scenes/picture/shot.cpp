@@ -88,6 +88,18 @@ class Cast {
     if (!leading_.empty()) collect(picture_.root, all);
     return all;
   }
+  /// What its boxes, and those on the same bands, take of all below the headline.
+  float share(const Placed& placed) const {
+    std::optional<Area> all;
+    float own = 0;
+    for (const Room& room : placed.rooms) {
+      const Box* box = box_of(picture_.root, room.key);
+      if (box == nullptr || box->marks.empty()) continue;
+      all = all ? joined(*all, room.whole) : room.whole;
+      if (stays(*box)) own += room.whole.width() * room.whole.height();
+    }
+    return all ? own / std::max(all->width() * all->height(), 1.0f) : 0;
+  }
   bool all_in(const Placed& placed) const {
     return std::all_of(leading_.begin(), leading_.end(), [&](const Box* box) {
       return std::any_of(placed.rooms.begin(), placed.rooms.end(),
@@ -96,6 +108,13 @@ class Cast {
   }
 
  private:
+  static const Box* box_of(const Box& box, const Key& key) {
+    if (box.key == key) return &box;
+    for (const Box& inner : box.boxes) {
+      if (const Box* found = box_of(inner, key)) return found;
+    }
+    return nullptr;
+  }
   void find(const Box& box, bool lit) {
     lit = lit || subject_.count(to_text(box.key)) > 0;
     for (std::size_t k = 0; k < box.marks.size(); ++k, ++next_mark_) {
@@ -126,8 +145,9 @@ class Cast {
   int next_mark_ = 0;
 };
 
-/// A subject and two boxes beside it are no crowd.
+/// A subject and two boxes beside it are no crowd, as long as it is the largest.
 constexpr int kBeside = 3;
+constexpr float kLargest = 0.55f;
 
 int boxes_with_marks(const Box& box) {
   int count = box.marks.empty() ? 0 : 1;
@@ -182,7 +202,11 @@ float filled_by(const Picture& picture, const Placed& placed) {
 
 std::vector<const Box*> beside(const Picture& picture, const std::vector<std::string>& subject,
                                const Area& area, const Metrics& metrics) {
-  if (subject.empty() || boxes_with_marks(picture.root) <= kBeside) return {};
+  if (subject.empty()) return {};
+  if (boxes_with_marks(picture.root) <= kBeside) {
+    const Cast first(picture, {subject.front()}, metrics);
+    if (first.share(place(picture, area, metrics)) >= kLargest) return {};
+  }
   Cast cast(picture, subject, metrics);
   const auto without = [&](const std::vector<const Box*>& boxes) {
     std::vector<Key> keys;

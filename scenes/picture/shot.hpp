@@ -11,8 +11,8 @@ namespace tilestep::picture {
 
 /// Boxes that stand aside while the things named `subject` ("m", "stage_2") are the subject: the outermost ones that hold
 /// none of them and share no band with a box that does. Some come back until half of `area` is filled, those on the bands
-/// go where the subject has no room. Nothing stands aside in a picture of three boxes, or if none of
-/// `subject` is in it.
+/// go where the subject has no room. Nothing stands aside in a picture of three boxes in which the first of `subject` is
+/// the largest thing, or if none of `subject` is in it.
 std::vector<const Box*> beside(const Picture& picture, const std::vector<std::string>& subject,
                                const Area& area, const Metrics& metrics);
 

@@ -136,34 +136,6 @@ class Standing {
   int next_mark_ = 0;
 };
 
-/// Stops whose subject is smaller, or that show more, in one of the sizes: a list to be shortened.
-constexpr std::string_view kNotYet[] = {
-    "coalescing: One instruction, thirty-two addresses",
-    "coalescing: The good case",
-    "coalescing: Every second float",
-    "coalescing: Farther apart still",
-    "coalescing: Order within the warp does not matter",
-    "coalescing: All lanes, one address",
-    "coalescing: A stride in disguise",
-    "coalescing: The size of an element",
-    "coalescing: Stores ask in the same way",
-    "latency-hiding: Lanes that disagree",
-    "tiling: All wait for all",
-    "tiling: Eight reads for one load",
-    "tiling: What the tile saves",
-    "online-softmax: Exact after a quarter of the row",
-    "online-softmax: The tile joins the sums",
-    "online-softmax: One pass, the whole row",
-    "online-softmax: Without the rescale",
-    "online-softmax: A denominator that stops counting",
-    "accumulator-precision: Digits, not steps",
-    "accumulator-precision: Rounded to what exists",
-    "accumulator-precision: 18 and almost 1",
-    "hopper-gemm: What a missing wait does",
-    "attention-backward: dQ has no owner",
-    "attention-backward: \"Recomputing trades time for memory\"",
-    "attention-backward: One wrong number a query spoils three matrices"};
-
 /// A frame with nothing in it: what it is about had no room.
 bool is_empty(const picture::Room& room, const picture::Placed& placed) {
   const auto inside = [&](const Area& area) { return picture::meet(area, room.whole); };
@@ -214,7 +186,6 @@ void check_stops(const lab::Lesson& lesson) {
                               standing.boxes(), 100 * standing.subject());
       }
     });
-    if (std::find(std::begin(kNotYet), std::end(kNotYet), name) != std::end(kNotYet)) continue;
     INFO(name);
     CHECK(faults == "");
   }

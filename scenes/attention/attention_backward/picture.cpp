@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "scenes/attention/attention_backward/scene.hpp"
+#include "scenes/picture/parts.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
@@ -16,6 +17,8 @@ using words::counted, words::number;
 namespace {
 
 constexpr float kLetters = 4.8f;  ///< margin for the names of several tensors, in heights of a line
+constexpr float kTotals = 4.2f;
+constexpr int kMatrices = 7;  ///< of weights and their like, by a pass that keeps them
 constexpr Layout kQueries = {.weight = 0.05f, .least_width = 1.9f, .least_height = 3.1f};
 constexpr Layout kColumn = {.weight = 1, .least_width = 8, .least_height = 0.76f};
 constexpr Layout kRow = {.weight = 0.05f, .least_width = 2.3f, .least_height = 3.1f};
@@ -34,16 +37,29 @@ Extent AttentionBackwardScene::extent() const {
   const auto line = [](Name name, std::pair<double, double> ends) {
     return Axis{.name = name, .low = ends.first, .high = ends.second};
   };
-  double lowest = 0, highest = 0;
+  double lowest = 0, highest = 0, bytes = 0;
+  for (const LedgerRow& row : trace_.ledger) {
+    bytes += std::max(static_cast<double>(row.formula_loaded + row.formula_stored),
+                      static_cast<double>(row.loaded + row.stored));
+  }
   for (const float value : trace_.row.ds) {
     if (!std::isfinite(value)) continue;
     lowest = std::min<double>(lowest, value);
     highest = std::max<double>(highest, value);
   }
-  return {{keys_axis(trace_), band_axis("q", trace_.plan.q_tiles), band_axis("kind", 3),
-           line("bytes", rounded(0, most_bytes(trace_))), band_axis("one", 1),
-           band_axis("key", trace_.shape.length), line("weight", {0, most_weight()}),
-           line("ds", rounded(lowest, highest))}};
+  return {{keys_axis(trace_),
+           band_axis("q", trace_.plan.q_tiles),
+           band_axis("kind", 3),
+           line("bytes", rounded(0, most_bytes(trace_))),
+           band_axis("one", 1),
+           band_axis("key", trace_.shape.length),
+           line("weight", {0, most_weight()}),
+           line("ds", rounded(lowest, highest)),
+           {.name = "pass", .kind = Axis::band, .count = 2, .names = {"made again", "kept"}},
+           {.name = "total",
+            .high = rounded(0, std::max(bytes_of_weights(), bytes) / 1000).second,
+            .title = text("KB"),
+            .ticks = true}}};
 }
 
 double AttentionBackwardScene::most_weight() const {
@@ -60,6 +76,7 @@ Picture AttentionBackwardScene::picture(const Extent& extent, const View& view) 
       row_box(now), ledger_box(
                         ledger_groups(), [&](const LedgerRow& row) { return asked_by(now, row); },
                         "the backward pass", kLetters)};
+  beside.push_back(passes(now));
   add_masks(beside, trace_);
   const std::vector<std::string> notes = dispatch_notes(trace_);
   if (!notes.empty() || judged(now)) {
@@ -222,12 +239,7 @@ Box AttentionBackwardScene::bars(const BackwardMoment& now, bool weights) const 
   made.items.state.each = std::move(states);
   return box(weights ? Key{"weights_row"} : Key{"gradient_row"}, {std::move(made)},
              text(weights ? "P" : "dS"),
-             {.rank = 4,
-              .weight = 0.6f,
-              .least_width = 14,
-              .least_height = 1.5f,
-              .most_height = 5,
-              .left = 2.2f});
+             {.rank = 4, .weight = 0.6f, .least_width = 14, .least_height = 1.5f, .left = 2.2f});
 }
 
 std::vector<std::string> AttentionBackwardScene::formulas(const BackwardMoment& now) const {
@@ -303,6 +315,59 @@ LedgerGroups AttentionBackwardScene::ledger_groups() const {
   }
   std::erase_if(groups, [](const auto& group) { return group.empty(); });
   return groups;
+}
+
+/// What a pass that keeps its weights would have to move of them: P is read twice, dP and dS are written and read again.
+double AttentionBackwardScene::bytes_of_weights() const {
+  const double length = trace_.shape.length, pitch = std::ceil(length / 8) * 8;
+  return kMatrices * trace_.shape.heads * length * pitch * attention::kElementBytes;
+}
+
+/// All bytes that the pass requested, and in outline, once they are through, what weights alone would take.
+Box AttentionBackwardScene::passes(const BackwardMoment& now) const {
+  const LedgerGroups groups = ledger_groups();
+  const auto on_lane = [](Name name, int count, int lane) {
+    Spans spans{items(name, count)};
+    spans.x = "total";
+    spans.lanes = "pass";
+    spans.lane.assign(static_cast<std::size_t>(count), lane);
+    spans.items.glyph.all = 1;
+    return spans;
+  };
+  const auto add = [](Spans& spans, double bytes) {
+    spans.begin.push_back(spans.now);
+    spans.now += bytes / 1000;
+    spans.end.push_back(spans.now);
+    spans.items.names.push_back(bytes_text(bytes));
+  };
+  Spans again = on_lane("pass_bytes", static_cast<int>(groups.size()), 0),
+        kept = on_lane("weight_bytes", now.through ? kMatrices : 0, 1);
+  kept.items.flags.all = kWas;
+  for (const auto& group : groups) {
+    double bytes = 0;
+    for (const LedgerRow* row : group) {
+      const Bytes so_far = asked_by(now, *row);
+      bytes += so_far.loaded + so_far.stored;
+    }
+    add(again, bytes);
+    again.items.ids.push_back(static_cast<int>(group.front()->tensor));
+    again.items.tone.each.push_back(tone_of(group.front()->tensor));
+  }
+  again.items.about = {{"tensor", {-1, again.items.ids}}};
+  for (int matrix = 0; matrix < kept.items.count; ++matrix) {
+    add(kept, bytes_of_weights() / kMatrices);
+  }
+  Box lanes = box({"pass_lanes"}, {again, kept}, {},
+                  {.least_width = 5, .least_height = 2.2f, .left = kLetters, .right = kTotals});
+  for (const Spans* spans : {&again, &kept}) {
+    if (spans->items.count == 0) continue;
+    lanes.marks.emplace_back(lane_end({"pass_end", spans->lane.front()}, "total", "pass",
+                                      spans->now, text(bytes_text(1000 * spans->now)), 0, {},
+                                      false));
+  }
+  Box made = column({"passes"}, {std::move(lanes)}, {.rank = 5, .weight = 0.1f});
+  made.label = text("bytes: weights made again, or kept", "bytes of a pass");
+  return made;
 }
 
 // ---- what the pointer is told -----------------------------------------------------------------------------

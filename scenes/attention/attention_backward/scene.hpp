@@ -55,6 +55,8 @@ class AttentionBackwardScene final
   std::vector<std::string> formulas(const BackwardMoment& now) const;
   picture::Box row_box(const BackwardMoment& now) const;
   LedgerGroups ledger_groups() const;
+  double bytes_of_weights() const;
+  picture::Box passes(const BackwardMoment& now) const;
   std::string explain_strip(const BackwardMoment& now, const picture::Key& key) const;
 
   // Words, in words.cpp.

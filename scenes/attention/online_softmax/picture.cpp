@@ -1,10 +1,11 @@
 // The picture of the online-softmax lesson. From top to bottom: what happens in one sentence, the
-// scores in tiles with the running maximum over them, the weights as they stand now, and below the
-// step's formula beside the two running sums.
+// scores in tiles with the running maximum over them, the weights as they stand now, the values with their
+// weighted mean over them, and below the step's formula beside the two running sums.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "scenes/attention/online_softmax/scene.hpp"
 #include "scenes/shared/words.hpp"
@@ -32,6 +33,9 @@ Bars over_keys(Items items, Name y) {
   return {std::move(items), "key", y};
 }
 
+/// From where on exp(s) is infinite in FP32.
+const double kEndOfExp = std::log(static_cast<double>(std::numeric_limits<float>::max()));
+
 }  // namespace
 
 /// Each in the tone that its curve or bar has.
@@ -57,29 +61,36 @@ std::vector<Symbol> OnlineSoftmaxScene::symbols(const View&) const {
 }
 
 Extent OnlineSoftmaxScene::extent() const {
-  double low = 0, high = 0, l = 0, o = 0;
-  for (const float score : trace_.scores) {
-    if (!std::isfinite(score)) continue;
-    low = std::min<double>(low, score);
-    high = std::max<double>(high, score);
-  }
+  struct Ends {
+    double low = 0, high = 0;
+    void add(double value) {
+      if (!std::isfinite(value)) return;
+      low = std::min(low, value);
+      high = std::max(high, value);
+    }
+  } scores, values, l, o;
+  for (const float score : trace_.scores) scores.add(static_cast<double>(score));
+  for (const float value : trace_.values) values.add(static_cast<double>(value));
   for (const auto& step : trace_.steps) {
-    if (std::isfinite(step.l)) l = std::max<double>(l, std::abs(step.l));
-    if (std::isfinite(step.o)) o = std::max<double>(o, std::abs(step.o));
+    l.add(static_cast<double>(step.l));
+    o.add(static_cast<double>(step.o));
   }
-  const auto line = [](Name name, std::pair<double, double> ends) {
-    return Axis{.name = name, .low = ends.first, .high = ends.second};
+  const auto line = [](Name name, const Ends& of) {
+    const auto [low, high] = rounded(of.low, of.high);
+    return Axis{.name = name, .low = low, .high = high};
   };
   return {{{.name = "key",
             .kind = Axis::band,
             .count = trace_.keys,
             .group = trace_.tile_width,
             .group_name = "tile"},
-           line("score", rounded(low, high)),
-           line("weight", {0, 1}),
-           line("l", rounded(0, l)),
-           line("O", rounded(0, o)),
-           {.name = "sum", .kind = Axis::band, .count = 1}}};
+           line("score", scores),
+           {.name = "weight"},
+           line("value", values),
+           line("l", l),
+           line("O", o),
+           {.name = "after_l", .kind = Axis::band, .count = tiles(), .least_slot = 0.5f},
+           {.name = "after_O", .kind = Axis::band, .count = tiles(), .least_slot = 0.5f}}};
 }
 
 Picture OnlineSoftmaxScene::picture(const Extent& extent, const View& view) const {
@@ -87,10 +98,12 @@ Picture OnlineSoftmaxScene::picture(const Extent& extent, const View& view) cons
   Picture made{{marked(sentence(view.cursor), symbols({}))}, extent.axes};
   made.axes[0].current_group = now.tile;
   made.axes[0].focus = std::max(now.tile, 0) * trace_.tile_width;
-  made.root =
-      column({"softmax"}, {scores(now), weight_bars(view.cursor),
-                           row({"below"}, {formulas(now), sums(now)},
-                               {.rank = 1, .weight = 3, .least_height = 3, .most_height = 6.4f})});
+  for (Axis& axis : made.axes) {
+    if (axis.name == Name("after_l") || axis.name == Name("after_O")) axis.focus = now.tile;
+  }
+  made.root = column({"softmax"}, {scores(now), weight_bars(view.cursor), values(now),
+                                   row({"below"}, {formulas(now), sums(now)},
+                                       {.rank = 1, .weight = 0.9f, .least_height = 3})});
   return made;
 }
 
@@ -112,8 +125,55 @@ Box OnlineSoftmaxScene::scores(const SoftmaxMoment& now) const {
     }
   }
   if (!maximum.x.empty()) maximum.end = text("m = " + score_text(now.m));
-  return box({"scores"}, {std::move(bars), std::move(maximum)}, text("score s"),
-             {.weight = 1.3f, .least_height = 2.4f, .left = kLeft, .right = kRight});
+  Box made = box({"scores"}, {std::move(bars), std::move(maximum)}, text("score s"),
+                 {.weight = 2.4f, .least_height = 2.4f, .left = kLeft, .right = kRight});
+  // A score is the logarithm of its exp: on this axis FP32's range has an end.
+  const auto beyond = [](float score) { return static_cast<double>(score) > kEndOfExp; };
+  if (std::any_of(trace_.scores.begin(), trace_.scores.end(), beyond)) {
+    made.marks.emplace_back(Rule{{"end_of_exp"},
+                                 "score",
+                                 kEndOfExp,
+                                 State::wrong,
+                                 text("above: exp = inf", "exp = inf", "inf")});
+  }
+  return made;
+}
+
+/// What is weighted, and the mean that comes of it: that of the keys up to each tile.
+Box OnlineSoftmaxScene::values(const SoftmaxMoment& now) const {
+  const auto whole = [](float value) { return value == std::round(value); };
+  const bool integers = std::all_of(trace_.values.begin(), trace_.values.end(), whole);
+  Bars bars = over_keys(items("v", trace_.values, {Format::fixed, integers ? 0 : 1}), "value");
+  for (int k = 0; k < trace_.keys; ++k) {
+    bars.items.state.each.push_back(state_of_tile(tile_of(k), now.tile));
+  }
+  bars.items.act = {Act::go};
+  Curve mean{.key = {"mean"}, .ax = "key", .ay = "value", .tone = kOutput, .about = {"O", 0}};
+  Curve exact{.key = {"exact"}, .ax = "key", .ay = "value", .dashed = true};
+  const int last = now.phase == SoftmaxPhase::accumulate ? now.tile : now.tile - 1;
+  for (int tile = 0; tile <= last; ++tile) {
+    const auto& step = trace_.steps[tile];
+    if (!(step.l > 0) || !std::isfinite(step.output)) continue;
+    const int first = tile * trace_.tile_width;
+    for (const int key : {first, std::min(first + trace_.tile_width, trace_.keys)}) {
+      mean.x.push_back(key);
+      mean.y.push_back(static_cast<double>(step.output));
+      exact.x.push_back(key);
+      exact.y.push_back(trace_.exact_outputs[tile]);
+    }
+  }
+  Box made = box({"values"}, {std::move(bars)}, text("value v"),
+                 {.rank = 3, .weight = 0.8f, .least_height = 2, .left = kLeft, .right = kRight});
+  if (wrong_at(now)) {
+    mean.state = State::wrong;
+    mean.tone = 0;
+    exact.end = text("exact " + number(*exact_at(now), 3), "exact");
+    made.marks.emplace_back(std::move(exact));
+  }
+  const std::string result = number(now.output, 3);
+  if (!mean.x.empty()) mean.end = text("O / ℓ = " + result, result);
+  made.marks.emplace_back(std::move(mean));
+  return made;
 }
 
 /// The weights shrink before the new tile adds its own; what they were stays as an outline.
@@ -202,37 +262,85 @@ Box OnlineSoftmaxScene::formulas(const SoftmaxMoment& now) const {
     const State state = state_of_tile(std::min(row, 3), static_cast<int>(now.phase));
     made.items.state.each.push_back(now.tile < 0 ? State::to_come : state);
   }
-  return box({"formulas"}, {std::move(made)}, {}, {.weight = 1.3f, .least_width = 16});
+  return box({"formulas"}, {std::move(made)}, {}, {.weight = 3, .least_width = 16});
 }
 
-/// What earlier tiles left after the rescale, what this tile added, and in outline what the sum was.
+/// ℓ after each tile, measured from its maximum and added up in double.
+std::vector<double> OnlineSoftmaxScene::exact_sums(int tiles) const {
+  std::vector<double> sums;
+  double sum = 0;
+  for (int tile = 0; tile < tiles; ++tile) {
+    const auto& step = trace_.steps[tile];
+    const auto m = static_cast<double>(step.m), m_old = static_cast<double>(step.m_old);
+    if (std::isfinite(m)) {
+      sum *= std::isfinite(m_old) ? std::exp(m_old - m) : 0;
+      const int first = tile * trace_.tile_width;
+      for (int key = first; key < std::min(first + trace_.tile_width, trace_.keys); ++key) {
+        sum += std::exp(static_cast<double>(trace_.scores[key]) - m);
+      }
+    }
+    sums.push_back(sum);
+  }
+  return sums;
+}
+
+/// A bar a tile: what the earlier ones left after the rescale and what this tile added, and in outline what the sum was.
 Box OnlineSoftmaxScene::sums(const SoftmaxMoment& now) const {
-  const bool growing = now.phase == SoftmaxPhase::accumulate && now.tile >= 0;
+  const bool growing = now.phase == SoftmaxPhase::accumulate;
+  const int count = now.tile + 1;
   struct Names {
     Key box;
     Name axis, kept, added, was;
   };
   const auto meter = [&](const Names& names, double old, double kept, double sum) {
-    const auto part = [&](Name name, double from, double to) {
-      Bars bar{items(name, std::vector{static_cast<float>(std::abs(to))}), names.axis, "sum"};
-      bar.items.base.all = static_cast<float>(std::abs(from));
-      bar.items.about = {{names.axis, {0}}};
-      return bar;
-    };
-    Bars before = part(names.kept, 0, kept), added = part(names.added, kept, sum),
-         was = part(names.was, 0, old);
     const bool of_output = names.axis == Name("O");
-    before.items.tone.all = of_output ? kOutput : kSummed;
+    const auto bars_of = [&](Name name) {
+      Bars bars{items(name, count), of_output ? Name("after_O") : Name("after_l"), names.axis};
+      bars.items.about = {{names.axis, {0}}};
+      bars.items.value.each.assign(count, NAN);
+      return bars;
+    };
+    Bars before = bars_of(names.kept), added = bars_of(names.added), was = bars_of(names.was);
+    before.items.tone.all = added.items.tone.all = of_output ? kOutput : kSummed;
     before.items.state.all = State::done;
-    added.items.state.all = State::current;
+    added.items.format = {Format::fixed, 2};
+    added.items.state.each.assign(count, State::done);
+    added.items.tone.each.assign(count, before.items.tone.all);
     was.items.flags.all = kWas;
-    Box made = box(names.box, {before}, {marked(of_output ? "O" : "ℓ", symbols({}))},
-                   {.most_height = 1.8f, .left = 1.4f, .right = 4.5f});
-    if (growing && sum != kept) made.marks.push_back(added);
-    if (now.rescale < 1 && old != 0) made.marks.push_back(was);
+    for (int tile = 0; tile < count; ++tile) {
+      const auto& step = trace_.steps[tile];
+      const bool here = tile == now.tile;
+      const float left =
+          here ? static_cast<float>(kept) : (of_output ? step.o_old : step.l_old) * step.rescale;
+      before.items.value.each[tile] = left;
+      added.items.base.each.push_back(left);
+      if (!here || growing) {
+        added.items.value.each[tile] = here ? static_cast<float>(sum) : of_output ? step.o : step.l;
+      }
+      if (!here) continue;
+      added.items.state.each[tile] = State::current;
+      added.items.tone.each[tile] = 0;
+      if (now.rescale < 1 && old != 0) was.items.value.each[tile] = static_cast<float>(old);
+    }
+    Box made = box(names.box, {before, added, was},
+                   {marked(of_output ? "O = Σ weight · v" : "ℓ = Σ weight", symbols({})),
+                    marked(of_output ? "O" : "ℓ", symbols({}))},
+                   {.least_width = 4.5f, .least_height = 2.6f, .right = 3.2f});
     made.value = text(number(sum, 2));
     return made;
   };
+  Box l = meter({{"bar_l"}, "l", "l_kept", "l_added", "l_was"}, now.l_old, now.l_kept, now.l);
+  const std::vector<double> exact = exact_sums(growing ? count : now.tile);
+  if (!exact.empty() && !words::close(growing ? now.l : now.l_old, exact.back())) {
+    Curve due{.key = {"exact_l"}, .ax = "after_l", .ay = "l", .dashed = true};
+    for (std::size_t tile = 0; tile < exact.size(); ++tile) {
+      due.x.push_back(static_cast<double>(tile) + 0.5);
+      due.y.push_back(exact[tile]);
+    }
+    const std::string said = number(exact.back(), 2);
+    l.label = text("ℓ = Σ weight, exact (dashed): " + said, "ℓ, exact " + said);
+    l.marks.emplace_back(std::move(due));
+  }
   const std::string result = number(now.output, 3);
   std::string whole = "O / ℓ = " + result;
   if (wrong_at(now)) whole += fmt::format("   (exact: {})", number(*exact_at(now), 3));
@@ -240,16 +348,16 @@ Box OnlineSoftmaxScene::sums(const SoftmaxMoment& now) const {
                        Lines::large);
   output.rows[0].full = marked(plain(output.rows[0].full), symbols({}));
   output.items.state.all = wrong_at(now) ? State::wrong : State::plain;
+  Box o = meter({{"bar_O"}, "O", "O_kept", "O_added", "O_was"}, now.o_old, now.o_kept, now.o);
   return column(
       {"sums"},
-      {meter({{"bar_l"}, "l", "l_kept", "l_added", "l_was"}, now.l_old, now.l_kept, now.l),
-       meter({{"bar_O"}, "O", "O_kept", "O_added", "O_was"}, now.o_old, now.o_kept, now.o),
-       box({"bar_output"}, {output}, {}, {.rank = 2, .least_height = 1.7f})},
+      {row({"totals"}, {std::move(l), std::move(o)}, {.rank = 2}),
+       box({"bar_output"}, {output}, {}, {.rank = 2, .weight = 0.02f, .least_height = 1.7f})},
       {.least_width = 12});
 }
 
 std::string OnlineSoftmaxScene::explain(const View& view, const Key& key) const {
-  if (!key.is({"score", "weight", "weight_was"})) return {};
+  if (!key.is({"score", "weight", "weight_was", "v"})) return {};
   std::string words = fmt::format("key {} of tile {}\nscore {}   value {}", key.i, tile_of(key.i),
                                   number(trace_.scores[key.i], 3), number(trace_.values[key.i], 3));
   const std::vector<float> now = weights(view.cursor);

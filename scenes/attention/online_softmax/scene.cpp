@@ -149,7 +149,7 @@ std::optional<lab::Settings> OnlineSoftmaxScene::dragged(const View&, const pict
 }
 
 std::optional<Cursor> OnlineSoftmaxScene::leads_to(const View&, const picture::Key& item) const {
-  const bool of_key = item.is({"score", "weight"}) && item.i >= 0 && item.i < trace_.keys;
+  const bool of_key = item.is({"score", "weight", "v"}) && item.i >= 0 && item.i < trace_.keys;
   return of_key ? std::optional(Cursor{tile_of(item.i) + 1, 3}) : std::nullopt;
 }
 

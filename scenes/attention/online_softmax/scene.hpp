@@ -24,7 +24,7 @@ struct SoftmaxMoment {
 };
 
 /// Online softmax, tile by tile: scores with the running maximum over them, weights that shrink
-/// when a rescale comes, l and O as they grow, and the formula of the step with its numbers in it.
+/// when a rescale comes, the values and their mean, l and O as they grow, and the formula of the step with its numbers.
 class OnlineSoftmaxScene final : public SceneOf<online_softmax::Trace> {
  public:
   TILESTEP_PICTURE_SCENE(online_softmax)
@@ -51,6 +51,8 @@ class OnlineSoftmaxScene final : public SceneOf<online_softmax::Trace> {
   picture::Box scores(const SoftmaxMoment& now) const;
   picture::Box weight_bars(Cursor cursor) const;
   picture::Box formulas(const SoftmaxMoment& now) const;
+  picture::Box values(const SoftmaxMoment& now) const;
+  std::vector<double> exact_sums(int tiles) const;
   picture::Box sums(const SoftmaxMoment& now) const;
   std::vector<std::string> formula_rows(const SoftmaxMoment& now) const;
   std::string rise(const SoftmaxMoment& now) const;

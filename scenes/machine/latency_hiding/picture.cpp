@@ -169,8 +169,10 @@ Box LatencyHidingScene::warp_loads(const View& view) const {
                            : is(Kernel::bulk_copy) ? "stages from request to arrival"
                                                    : "loads from issue to first use";
   const auto lanes = static_cast<float>(zoom_lanes() + 1);
+  // Arms are told by who voted for them; when they ran stands below.
+  const float each = is(Kernel::diverge) ? 0.45f : 0.85f;
   Box made = box({"warp_loads"}, {loads.made(false)}, {},
-                 {.least_height = std::clamp(0.85f * lanes, 1.2f, 4.3f), .left = kLeft});
+                 {.least_height = std::clamp(each * lanes, 1.2f, 4.3f), .left = kLeft});
   if (is(Kernel::copy)) made.marks.emplace_back(issue_slots(view));
   for (Curve& end : ends) made.marks.emplace_back(std::move(end));
   return labelled({"one_warp"}, std::move(made),

@@ -280,7 +280,7 @@ Box LatencyHidingScene::arms(Cursor cursor) const {
   return labelled({"arms"}, std::move(made),
                   text("32 lanes of the warp, an arm a row: filled lanes run, the others idle",
                        "filled lanes run, the others idle", "lanes by arm"),
-                  {.weight = is(Kernel::diverge) ? 2.0f : 0.6f});
+                  {.weight = is(Kernel::diverge) ? 5.0f : 0.6f});
 }
 
 // ---- what was measured --------------------------------------------------------------------------------------

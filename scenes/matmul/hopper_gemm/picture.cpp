@@ -72,6 +72,8 @@ Extent HopperGemmScene::extent() const {
        band("down", std::max(trace_.tiles_down, 1), 0),
        band("across", std::max(trace_.tiles_across, 1), 0), band("deep", k_tiles(), 1),
        band("added", k_tiles(), 0, 4), banks, plain_banks, band("row", 8, 0.5f),
+       band("part_across", std::max(trace_.columns / 8, 1), 0.5f),
+       band("part_down", std::max(trace_.rows / 8, 1), 0.5f),
        Axis{.name = "line",
             .kind = Axis::band,
             .count = 8,

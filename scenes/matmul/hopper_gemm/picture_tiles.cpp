@@ -272,9 +272,13 @@ Box HopperGemmScene::swizzle(const View& view) const {
 Box HopperGemmScene::fragments() const {
   Cells grid{items("fragment", static_cast<int>(trace_.wrong.size()))};
   grid.columns = std::max(trace_.columns / 8, 1);
+  grid.x = "part_across";
+  grid.y = "part_down";
+  grid.items.format = {Format::integer};
   int wrong = 0;
   for (const int count : trace_.wrong) {
     wrong += count > 0 ? 1 : 0;
+    grid.items.value.each.push_back(count > 0 ? static_cast<float>(count) : NAN);
     grid.items.state.each.push_back(count > 0 ? State::wrong : State::plain);
   }
   const hopper_gemm::Broken& what = trace_.broken;
@@ -286,10 +290,11 @@ Box HopperGemmScene::fragments() const {
       row({"fragments"},
           {box({"parts"}, {grid}, {}, {.least_width = 6, .least_height = 7}),
            box({"named"}, {lines("named_line", {text(report.empty() ? what.where : report)})}, {},
-               {.weight = 1.4f, .least_width = 7, .least_height = 3})},
+               {.weight = 0.3f, .least_width = 7, .least_height = 3})},
           {.rank = 6});
   made.label =
-      text(fmt::format("the tile of C: {} of {} parts of 8 × 8 wrong", wrong, trace_.wrong.size()),
+      text(fmt::format("the tile of C: {} of {} parts of 8 × 8 wrong; numbers wrong in each", wrong,
+                       trace_.wrong.size()),
            fmt::format("{} parts wrong", wrong));
   return made;
 }

@@ -1,5 +1,5 @@
-// The picture of the tiling lesson: the three matrices with the block and its bands, the bars of global
-// loads and the sum of one thread; beside them the two tiles in shared memory round C's block. Without
+// The picture of the tiling lesson: the three matrices with the block and its bands, and the bars of global
+// loads; beside them the two tiles in shared memory round C's block, and the sum of one thread. Without
 // shared memory the same places show how often each element of the k-tile is loaded from global memory.
 #include <fmt/format.h>
 
@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "scenes/matmul/tiling/scene.hpp"
+#include "scenes/picture/parts.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
@@ -93,10 +94,13 @@ Extent TilingScene::extent() const {
     return band(name, (elements + u - 1) / u, group, align);
   };
   const double products = 1.0 * trace_.rows() * trace_.columns() * trace_.k;
+  std::vector<std::string> kernels = {"naive"};
+  if (lanes() > 1) kernels.insert(kernels.begin(), std::string(name_of(trace_.block.variant)));
   return {{matrix("m", trace_.m, 0), matrix("n", trace_.n, 0), matrix("k", trace_.k, 1),
            band("row", trace_.tile, 0, 0), band("column", trace_.tile, 0, 0),
-           band("depth", trace_.tile, 0, 1), band("bar", 1, 0, 0),
-           Axis{.name = "loads", .high = rounded(0, 2 * products).second}}};
+           band("depth", trace_.tile, 0, 1),
+           Axis{.name = "bar", .kind = Axis::band, .count = lanes(), .names = std::move(kernels)},
+           Axis{.name = "loads", .high = rounded(0, 2 * products).second, .ticks = true}}};
 }
 
 /// Words for the kernel are those of the picture's rungs: others show a source of their own.
@@ -133,11 +137,11 @@ std::vector<Symbol> TilingScene::symbols(const View& view) const {
 
 Picture TilingScene::picture(const Extent& extent, const View& view) const {
   const TilingMoment now = moment(view.cursor);
-  Box below = column({"below"}, {bars(now), the_sum(view)}, kStrip);
-  Box left = column({"left"}, {matrices(now), std::move(below)}, {.flow = Box::either});
+  Box left = column({"left"}, {matrices(now), bars(now)}, {.flow = Box::either});
+  Box right = column({"right"}, {tiles(now, view), the_sum(view)}, {.weight = 1.2f});
   return {{marked(sentence(view.cursor), symbols(view)), {{brief(now)}}},
           extent.axes,
-          row({"all"}, {std::move(left), tiles(now, view)})};
+          row({"all"}, {std::move(left), std::move(right)})};
 }
 
 // ---- the matrices --------------------------------------------------------------------------------
@@ -241,26 +245,45 @@ Box TilingScene::naive(const TilingMoment& now) const {
 
 // ---- loads and the sum ---------------------------------------------------------------------------
 
+/// The block's own and those of `naive`, of which there is one where it is naive itself.
+int TilingScene::lanes() const {
+  return trace_.block.variant == Variant::naive ? 1 : 2;
+}
+
+/// Each k-tile's trips to memory behind those before it.
 Box TilingScene::bars(const TilingMoment& now) const {
-  const auto bar = [](Key key, Name name, std::string_view label, std::int64_t loads,
-                      std::uint8_t tone, Name whose) {
-    Bars bars{items(name, {static_cast<float>(loads)}, {Format::integer}), "loads", "bar"};
-    bars.items.tone.all = tone;
-    bars.items.about = {{whose, {0}}};
-    Box made =
-        box(key, {bars}, text(std::string(label)), {.least_width = 2, .left = 5, .right = 4});
-    made.value = text(std::to_string(loads));
-    return made;
+  Box both =
+      box({"load_bars"}, {}, {},
+          {.least_width = 3, .least_height = static_cast<float>(lanes()), .left = 5, .right = 3});
+  const auto add = [&](Name name, int lane, const tiling::BlockTrace& of, int tiles,
+                       std::uint8_t tone, Name whose) {
+    Spans spans{items(name, tiles)};
+    spans.x = "loads";
+    spans.lanes = "bar";
+    spans.lane.assign(tiles, lane);
+    spans.items.glyph.all = 1;
+    spans.items.tone.all = tone;
+    spans.items.format = {Format::integer};
+    spans.items.about = {{whose, {0}}};
+    double before = 0;
+    for (int tile = 0; tile < tiles; ++tile) {
+      const auto end = static_cast<double>(of.k_tiles[tile].loads_so_far);
+      spans.begin.push_back(before);
+      spans.end.push_back(end);
+      spans.items.value.each.push_back(static_cast<float>(end - before));
+      spans.items.state.each.push_back(tile == now.k_tile ? State::current : State::plain);
+      before = end;
+    }
+    spans.now = before;
+    both.marks.emplace_back(std::move(spans));
+    both.marks.emplace_back(lane_end({"total", lane}, "loads", "bar", before,
+                                     text(fmt::format("{:.0f}", before)), tone, {whose, 0}, false));
   };
-  Box made = column({"loads"}, {}, kStrip);
+  const int naive_tiles = now.multiplied ? now.k_tile + 1 : now.k_tile;
+  if (lanes() > 1) add("block_loads", 0, trace_.block, now.k_tile + 1, kC, "loads");
+  add("naive_loads", lanes() - 1, trace_.naive, std::max(naive_tiles, 0), kNaive, "naive loads");
+  Box made = column({"loads"}, {std::move(both)}, {.weight = 0.001f});
   made.label = text("global loads so far", "loads so far", "loads");
-  const Variant variant = trace_.block.variant;
-  if (variant != Variant::naive) {
-    made.boxes.push_back(
-        bar({"bar_block"}, "block_loads", name_of(variant), now.loads, kC, "loads"));
-  }
-  made.boxes.push_back(
-      bar({"bar_naive"}, "naive_loads", "naive", now.naive_loads, kNaive, "naive loads"));
   if (now.multiplied && now.loads > 0 && now.loads != now.naive_loads) {
     const double share = static_cast<double>(now.naive_loads) / static_cast<double>(now.loads);
     made.label = text(fmt::format("global loads so far: {:.1f}× fewer", share),
@@ -322,7 +345,7 @@ Box TilingScene::the_sum(const View& view) const {
   return box({"sum"}, {sum},
              text(fmt::format("thread {} → {}: its sum", thread, name_in_c(element)),
                   fmt::format("thread {}", thread)),
-             {.weight = 0, .least_width = 11.5f, .least_height = 1.2f});
+             {.rank = 1, .weight = 0, .least_width = 11.5f, .least_height = 1.2f});
 }
 
 // ---- the tiles, and C's block where they meet -----------------------------------------------------
@@ -363,11 +386,13 @@ Box TilingScene::tile(const TilingMoment& now, const View& view, bool is_a) cons
   Box made =
       box(is_a ? Key{"tile_a"} : Key{"tile_b"}, {grid}, text(full + what, full, letter), kTile);
   made.label.group = "tile";
-  // The row and the column that the picked thread multiplies.
-  if (any && now.multiplied) {
+  // The row and the column that the picked thread multiplies, and before that waits for.
+  if (any && (now.multiplied || now.phase == Phase::barrier_after_load)) {
     const int line = is_a ? picked(view) / edge : picked(view) % edge, last = deep - 1;
     made.marks.push_back(is_a ? Frame{{"picked_row"}, {{name, line, 0}, {name, line, last}}}
                               : Frame{{"picked_column"}, {{name, 0, line}, {name, last, line}}});
+    if (is_a && shared() && now.phase == Phase::multiply)
+      made.marks.push_back(Frame{{"one_element"}, {{name, line, 0}}, State::current});
   }
   return made;
 }
@@ -400,6 +425,12 @@ Box TilingScene::block(const TilingMoment& now, const View& view) const {
   Box made =
       box({"block"}, {grid}, text(now.k_tile < 0 ? name : name + ": sums", name, "C"), kTile);
   made.label.group = "tile";
+  // Those that read the first element of the picked thread's row of A's tile.
+  if (shared() && now.phase == Phase::multiply && now.k_tile >= 0) {
+    const int row = picked(view) / edge;
+    made.marks.push_back(
+        Frame{{"readers"}, {{"c", row, 0}, {"c", row, trace_.columns() - 1}}, State::current});
+  }
   return made;
 }
 
@@ -462,7 +493,7 @@ Box TilingScene::tiles(const TilingMoment& now, const View& view) const {
   Box lower =
       row({"tiles_lower"}, {tile(now, view, true), inner(1), block(now, view)}, {.even = true});
   Box inside = column({"tiles"}, {upper, across, lower}, {.even = true});
-  return column({"right"}, {outer(-1), row({"walled"}, {outer(1), inside})}, {.weight = 1.2f});
+  return column({"in_shared"}, {outer(-1), row({"walled"}, {outer(1), inside})});
 }
 
 // ---- what the pointer is told --------------------------------------------------------------------
@@ -489,7 +520,8 @@ std::string TilingScene::explain(const View& view, const Key& key) const {
   if (key.is({"c_block"})) {
     return fmt::format("block {}, {} of C", trace_.block_row, trace_.block_col);
   }
-  if (key.is({"block_loads", "naive_loads"})) return "global loads of this block so far";
+  if (key.is({"block_loads", "naive_loads"}))
+    return fmt::format("global loads of this block for k-tile {}", key.i);
   const bool after_load = key.is({"barrier_after_load"});
   if (!after_load && !key.is({"barrier_after_multiply"})) return {};
   const bool gone = removed(after_load ? Phase::barrier_after_load : Phase::barrier_after_multiply);

@@ -72,7 +72,7 @@ Question TilingScene::end_question() const {
           "naive loads both operands of every product. Where on this scale will its bar stand "
           "at the end, with k = {}?",
           trace_.k),
-      {"bar_naive"}, "loads", static_cast<double>(end), 0.06 * static_cast<double>(end),
+      {"load_bars"}, "loads", static_cast<double>(end), 0.06 * static_cast<double>(end),
       fmt::format("naive loads two for each of {} products: {}, where this block loads {}.",
                   products, end, trace_.block.loads()));
 }

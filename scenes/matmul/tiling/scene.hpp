@@ -30,8 +30,8 @@ struct TilingMoment {
 };
 
 /// Tiling: A, B and C as grids with the chosen block lit; beside them the two tiles in shared
-/// memory around the block, with the barriers as walls between those that load and those that read;
-/// below, the block's global loads beside those of `naive`, and the sum of one thread.
+/// memory around the block, with the barriers as walls between those that load and those that read, and
+/// the sum of one thread; below the matrices the block's global loads beside those of `naive`.
 class TilingScene final : public SceneOf<tiling::Trace> {
  public:
   TILESTEP_PICTURE_SCENE(tiling)
@@ -65,6 +65,7 @@ class TilingScene final : public SceneOf<tiling::Trace> {
   // The picture's parts.
   std::string brief(const TilingMoment& now) const;
   int unit() const;
+  int lanes() const;
   picture::Box matrices(const TilingMoment& now) const;
   picture::Box naive(const TilingMoment& now) const;
   picture::Box bars(const TilingMoment& now) const;

@@ -150,7 +150,11 @@ Box CoalescingScene::moved(Cursor cursor) const {
   }
   train.items.tone.all = kAsked;
   train.items.format = {Format::integer, 0, "of 32 bytes used"};
-  return box({"moved"}, {train}, said, {.weight = 0.06f, .least_height = 1.8f, .right = kRight});
+  // What moves twice is what there is to see.
+  const bool twice = train.names.size() > 1;
+  return box(
+      {"moved"}, {train}, said,
+      {.weight = twice ? 4.0f : 0.25f, .least_height = twice ? 2.6f : 1.8f, .right = kRight});
 }
 
 Picture CoalescingScene::picture(const Extent& extent, const View& view) const {

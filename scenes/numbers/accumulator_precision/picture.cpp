@@ -91,15 +91,30 @@ Text with_note(const std::string& meaning, const std::string& value, const Runni
 }  // namespace
 
 Extent AccumulatorPrecisionScene::extent() const {
-  const auto [low, high] = rounded(from_zero() ? std::min(low_, 0.0) : low_, high_);
+  const Axis::Kind kind = by_powers() ? Axis::log : Axis::linear;
+  auto [low, high] = rounded(from_zero() ? std::min(low_, 0.0) : low_, high_);
+  if (by_powers()) {
+    low = std::pow(10, std::floor(std::log10(1.2 * low_)));  // a first term near 1 is no decade
+    high = std::pow(10, std::ceil(std::log10(high_)));
+  }
   const double first = from_zero() ? 0 : 1;
   return {{{.name = "terms",
+            .kind = kind,
             .low = first,
             .high = std::max<double>(trace_.terms, first + 1),
             .title = text("terms added"),
             .ticks = true},
-           {.name = "sum", .low = low, .high = high, .title = text("running sum"), .ticks = true},
-           {.name = "level", .low = -1}}};
+           {.name = "sum",
+            .kind = kind,
+            .low = low,
+            .high = high,
+            .title = text("running sum"),
+            .ticks = true},
+           {.name = "level", .low = -1},
+           {.name = "all_numbers",
+            .low = -0.02 * rounded(0, high_).second,
+            .high = rounded(0, high_).second,
+            .ticks = true}}};
 }
 
 RunningSum AccumulatorPrecisionScene::followed(const View& view) const {
@@ -132,9 +147,14 @@ Picture AccumulatorPrecisionScene::picture(const Extent& extent, const View& vie
   const RunningSum sum = followed(view);
   const AccumulatorMoment now = moment(view.cursor);
   Picture made{{marked(sum.sentence(now), symbols(view))}, extent.axes};
-  Box where = sum.a.method == Method::pairwise ? blocks(now) : number_line(sum, now, made.axes);
-  Box step =
-      column({"step"}, {bits(sum, now), std::move(where)}, {.flow = Layout::either, .weight = 0});
+  Box where = blocks(now);
+  if (sum.a.method != Method::pairwise) {
+    where = column({"number_line"}, {neighbours(sum, now, made.axes), all_numbers(sum, now)},
+                   {.close = true, .rank = 1});
+  }
+  // Next to nothing beside the plot; all there is where the plot stands aside.
+  Box step = column({"step"}, {bits(sum, now), std::move(where)},
+                    {.flow = Layout::either, .weight = 0.001f});
   made.root =
       column({"accumulators"}, {plot(sum, now), rug(sum, now), chips(sum), std::move(step)});
   return made;
@@ -146,7 +166,7 @@ Picture AccumulatorPrecisionScene::picture(const Extent& extent, const View& vie
 Curve AccumulatorPrecisionScene::curve(Key key, int from, int to,
                                        const std::function<double(int)>& sum) const {
   Curve curve{.key = key, .ax = "terms", .ay = "sum"};
-  if (from < 0 && from_zero()) curve.x = curve.y = {0};
+  if (from < 0 && from_zero() && !by_powers()) curve.x = curve.y = {0};
   for (int point = std::max(from, 0); point <= to && std::isfinite(sum(point)); ++point) {
     curve.x.push_back(terms_added(point));
     curve.y.push_back(sum(point));
@@ -308,13 +328,47 @@ Box AccumulatorPrecisionScene::bits(const RunningSum& sum, const AccumulatorMome
                         any ? "after" : "", "row_after", std::move(value));
   return column({"addition"},
                 {std::move(fields), std::move(first), std::move(term), std::move(last)},
-                {.close = true});
+                {.close = true, .weight = 0.05f});
+}
+
+/// Every number that a format of few bits has, as far as the sum may come, and the one that it holds.
+Box AccumulatorPrecisionScene::all_numbers(const RunningSum& sum,
+                                           const AccumulatorMoment& now) const {
+  constexpr int kFewBits = 3;
+  constexpr double kCrowd =
+      1.0 / 64;  // of the axis: below it they stand too close to be told apart
+  const numeric::FloatSpec& format = sum.a.format;
+  Box made = box({"all_numbers"}, {}, {}, {.rank = 2, .least_height = 1.6f});
+  if (format.mantissa_bits > kFewBits || !from_zero() || low_ < 0) return box({"all_numbers"}, {});
+  made.label = text(fmt::format("all numbers of {}", sum.a.label), "all numbers");
+  const double high = rounded(0, high_).second;
+  Ticks numbers{items("number", 1)};
+  numbers.x = "all_numbers";
+  numbers.at = {0};
+  for (double power = std::exp2(std::floor(std::log2(high))); power > kCrowd * high; power /= 2) {
+    const double apart = std::ldexp(power, -format.mantissa_bits);
+    for (double value = power; value < 2 * power && value <= high; value += apart) {
+      ++numbers.items.count;
+      numbers.at.push_back(value);
+    }
+  }
+  made.marks = {std::move(numbers)};
+  if (now.point < 0) return made;
+  const Step& s = sum.step(now.point);
+  const auto holds = static_cast<double>(now.rounded ? s.after : s.before);
+  made.marks.emplace_back(Curve{.key = {"holds"},
+                                .x = {holds},
+                                .y = {0},
+                                .ax = "all_numbers",
+                                .ay = "level",
+                                .state = State::current});
+  return made;
 }
 
 /// The format's two numbers around the exact sum, the addition that led there, and the rounding.
-Box AccumulatorPrecisionScene::number_line(const RunningSum& sum, const AccumulatorMoment& now,
-                                           std::vector<Axis>& axes) const {
-  Box made = box({"number_line"}, {}, {}, {.rank = 1, .least_width = 14, .least_height = 3});
+Box AccumulatorPrecisionScene::neighbours(const RunningSum& sum, const AccumulatorMoment& now,
+                                          std::vector<Axis>& axes) const {
+  Box made = box({"neighbours"}, {}, {}, {.least_width = 14, .least_height = 3});
   if (now.point < 0) {
     made.marks = {lines("line_empty", {text("the neighbours of the unrounded sum come here")})};
     return made;

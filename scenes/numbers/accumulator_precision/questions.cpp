@@ -24,7 +24,7 @@ Question RunningSum::landing_question(int point) const {
   const auto before = static_cast<double>(s.before);
   const auto after = static_cast<double>(s.after);
   return about(
-      {"number_line"}, "value",
+      {"neighbours"}, "value",
       ask_number(
           fmt::format("{} holds {}, and {} is added. What will it hold then?", a.label, say(before),
                       say(static_cast<double>(s.added))),
@@ -42,7 +42,7 @@ Question RunningSum::spacing_question(int point) const {
   const StepView v = view(point);
   const int mantissa = a.format.mantissa_bits;
   return about(
-      {"number_line"},
+      {"neighbours"},
       ask_number(
           fmt::format(
               "Before rounding the sum reaches {}. How far apart are the numbers of {} there?",
@@ -62,7 +62,7 @@ Question RunningSum::freeze_question() const {
   const bool nearest = trace.rounding == Rounding::nearest;
   const bool even = std::fmod(sum / spacing, 2) == 0;
   return about(
-      {"number_line"},
+      {"neighbours"},
       ask_number(
           fmt::format("{} stands at {}, and every term from here on is lost. Where is the border: "
                       "smaller terms are lost, larger ones count?",

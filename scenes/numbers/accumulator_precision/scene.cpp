@@ -131,7 +131,7 @@ std::string AccumulatorPrecisionScene::explain(const View& view, const picture::
     }
     return fmt::format("{} up, {} down, {} lost", ups, downs, losses);
   }
-  if (key.is({"neighbour", "number_line", "row_term", "line_exact"})) {
+  if (key.is({"neighbour", "neighbours", "row_term", "line_exact"})) {
     return sum.term_note(now.point).full;
   }
   const bool after = key.is({"row_after", "line_after", "landed"});

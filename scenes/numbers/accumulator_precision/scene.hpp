@@ -92,8 +92,9 @@ class AccumulatorPrecisionScene final : public SceneOf<accumulator_precision::Tr
   picture::Box rug(const RunningSum& sum, const AccumulatorMoment& now) const;
   picture::Box chips(const RunningSum& sum) const;
   picture::Box bits(const RunningSum& sum, const AccumulatorMoment& now) const;
-  picture::Box number_line(const RunningSum& sum, const AccumulatorMoment& now,
-                           std::vector<picture::Axis>& axes) const;
+  picture::Box all_numbers(const RunningSum& sum, const AccumulatorMoment& now) const;
+  picture::Box neighbours(const RunningSum& sum, const AccumulatorMoment& now,
+                          std::vector<picture::Axis>& axes) const;
   picture::Box blocks(const AccumulatorMoment& now) const;
   std::string explain_sum(const AccumulatorTrace& a, int known) const;
   std::string explain_term(int point) const;
@@ -104,7 +105,9 @@ class AccumulatorPrecisionScene final : public SceneOf<accumulator_precision::Tr
   int points() const { return static_cast<int>(trace_.points.size()); }
 
   /// Zero is left out where all the sums are far from it, or they would be one flat line.
-  bool from_zero() const { return low_ <= 0 || low_ < 0.5 * high_; }
+  bool from_zero() const { return !by_powers() && (low_ <= 0 || low_ < 0.5 * high_); }
+  /// Sums so long that formats stop at lengths far apart stand on logarithmic axes.
+  bool by_powers() const { return trace_.terms >= 1024 && low_ > 0 && high_ > 10 * low_; }
 
   double low_ = 0, high_ = 1;  ///< of the sums
 };

@@ -61,10 +61,16 @@ TEST_CASE("a shot has the boxes of its subject and those on the same bands", "[p
   CHECK(aside({"nothing_of_the_picture"}).empty());
 }
 
-TEST_CASE("in a picture of three boxes none stands aside", "[picture]") {
+TEST_CASE("in a picture of three boxes none stands aside of a subject that is the largest",
+          "[picture]") {
   Picture picture = four();
   picture.root.boxes.pop_back();
-  CHECK(beside(picture, {"score_3"}, kArea, tests::Typewriter()).empty());
+  const auto aside_of = [&](const std::vector<std::string>& subject) {
+    return beside(picture, subject, kArea, tests::Typewriter()).size();
+  };
+  CHECK(aside_of({"score_3"}) == 0);
+  CHECK(aside_of({"cell_3"}) > 0);  // a quarter of the picture
+  CHECK(aside_of({"cell_3", "score_3"}) == 0);
 }
 
 TEST_CASE("a subject that fills nothing keeps what fills most beside it", "[picture]") {
