@@ -241,12 +241,12 @@ Box DecodeScene::mixed_steps(const View& view) const {
             {{"t = " + sum}}};
   return column(
       {"mixed_steps"},
-      {labelled({"mixed_box"},
-                box({"mixed_lanes"}, {std::move(spans)}, {}, {.least_height = 2, .left = 2.5f}),
-                text(fmt::format("a step of {} decoding requests, by rows of a prompt beside them",
-                                 decode::model_batch(params_)),
-                     "a step, by rows of a prompt", "prompt rows"),
-                {.weight = 1, .least_height = 3}),
+      {labelled(
+           {"mixed_box"},
+           box({"mixed_lanes"}, {std::move(spans)}, {}, {.least_height = 2, .left = 2.5f}),
+           text(fmt::format("a step of {} decoding + prompt rows", decode::model_batch(params_)),
+                "decoding + prompt rows", "prompt rows"),
+           {.weight = 1, .least_height = 3}),
        one_line({"mixed_said"}, "mixed_line", std::move(said))},
       {.close = true, .rank = 1, .weight = 1, .least_width = 9, .least_height = 3.8f});
 }

@@ -177,7 +177,7 @@ std::vector<std::string> OnlineSoftmaxScene::formula_rows(const SoftmaxMoment& n
       words::equation("ℓ", fmt::format("{} × {} + {}", two(step.l_old), factor, two(step.tile_sum)),
                       step.l_old * step.rescale + step.tile_sum, step.l, two),
       words::equation("O",
-                      fmt::format("{} × {} {} {}", two(step.o_old), factor, added < 0 ? "−" : "+",
+                      fmt::format("{}×{} {} {}", two(step.o_old), factor, added < 0 ? "−" : "+",
                                   two(std::abs(added))),
                       step.o_old * step.rescale + added, step.o, two, magnitude)};
   // What is to come is named, not given away.
