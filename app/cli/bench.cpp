@@ -49,11 +49,12 @@ lab::Report bench_of(const lab::Lesson& lesson, const Bencher& bencher) {
   if (!bencher.kernel.empty()) {
     request.kernel = read_kernel_edit(request.lesson, bencher.kernel);
     if (!can_measure) {
-      throw Error(fmt::format("an edited kernel is timed on a GPU alone, and there is none to use "
-                              "here ({}); `tilestep "
-                              "run {} --kernel {}` checks it under emulation",
-                              status.reason, request.lesson, bencher.kernel),
-                  ExitCode::unavailable);
+      throw Error(
+          fmt::format("an edited kernel can only be timed on a GPU, and there is none to use "
+                      "here ({}); `tilestep "
+                      "run {} --kernel {}` checks it under emulation",
+                      status.reason, request.lesson, bencher.kernel),
+          ExitCode::unavailable);
     }
   }
   if (!can_measure) {
@@ -139,8 +140,8 @@ void check(const BenchArguments& arguments) {
   arguments.format.check();
   const std::string& what = arguments.what;
   const bool edit = what == "edit";
-  if (!edit && !arguments.lessons.empty()) throw Error("--lesson goes with edit alone");
-  if (!edit && !arguments.backend.empty()) throw Error("--backend goes with edit alone");
+  if (!edit && !arguments.lessons.empty()) throw Error("--lesson goes only with edit");
+  if (!edit && !arguments.backend.empty()) throw Error("--backend goes only with edit");
   if (what != "simt" && what != "ui" && !edit) return;
   if (parse_lab(arguments.lab).elsewhere()) {
     throw Error(fmt::format("--lab does not go with {}, which is about this machine", what));

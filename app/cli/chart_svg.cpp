@@ -109,7 +109,8 @@ Scale scale_of(const std::vector<double>& values, bool log, bool zero, double fr
 }
 
 Role role_of(measured::Roles roles, std::string_view name, std::size_t place) {
-  static constexpr std::array kRoles = {Role::purple, Role::sky, Role::green, Role::orange};
+  static constexpr std::array kRoles = {Role::purple, Role::sky,  Role::green,
+                                        Role::yellow, Role::blue, Role::vermillion};
   return roles != nullptr ? roles(name) : kRoles[place % kRoles.size()];
 }
 

@@ -93,7 +93,7 @@ std::string sentence(CLI::App& app, const CLI::ParseError& error) {
   } else if (const auto colon = what.find(": 1 required"); colon != std::string::npos) {
     what = fmt::format("{} needs a value", what.substr(0, colon));
   } else if (const auto most = what.find(": At Most 1 required"); most != std::string::npos) {
-    what = fmt::format("{} stands more than once", what.substr(0, most));
+    what = fmt::format("{} is given more than once", what.substr(0, most));
   }
   std::replace(what.begin(), what.end(), '\n', ' ');
   return fmt::format("{}; allowed with '{}': {}", what, name, option_names(command));

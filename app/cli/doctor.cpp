@@ -147,7 +147,7 @@ std::vector<Finding> workbench_findings() {
   return {
       {"sandbox", sandbox.available,
        sandbox.available ? "others' kernels run in bubblewrap" : sandbox.reason,
-       sandbox.available ? "" : "others' kernels are not run until that works, but on --trust"},
+       sandbox.available ? "" : "until that works, others' kernels run only with --trust"},
       {"sanitizer", !sanitizer.empty(),
        sanitizer.empty() ? "there is no compute-sanitizer here"
                          : fmt::format("finds lines at fault on a GPU ({})", sanitizer),

@@ -167,7 +167,7 @@ ExercisePlan plan_of(const CheckArguments& arguments, const std::string& program
   }
   plan.sandboxed = sandbox_status().available;
   if (!plan.sandboxed) {
-    throw Error(fmt::format("kernels are checked in a sandbox alone, and {}; with --trust they run "
+    throw Error(fmt::format("kernels are checked only in a sandbox, and {}; with --trust they run "
                             "without one and may do all that you may",
                             sandbox_status().reason),
                 ExitCode::unavailable);

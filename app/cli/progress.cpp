@@ -98,7 +98,7 @@ int print_class(const fs::path& folder) {
 int progress(const ProgressArguments& arguments) {
   if (!arguments.folder.empty()) {
     if (!arguments.csv || arguments.json || arguments.reset || !arguments.out.empty()) {
-      throw Error("--class goes with --csv alone: tilestep progress --class DIR --csv");
+      throw Error("--class goes only with --csv: tilestep progress --class DIR --csv");
     }
     return print_class(arguments.folder);
   }

@@ -170,7 +170,8 @@ main, header.top, footer { max-width: 1440px; }
 .turn { display: flex; gap: 8px; margin-top: 20px; }
 .path picture + a, .path a + a { display: block; margin-top: 12px; }
 @media print { .path .steps, .path .turn, .path input, .path + .note { display: none; }
-  .source { display: none; }
+  .source, .question details { display: none; }
+  .question::details-content { content-visibility: visible; height: auto; }
   .path .stop { display: block !important; break-inside: avoid; margin-bottom: 10mm; }
   .path .seen { position: static; } .path img { max-height: 100mm; width: auto; padding: 0; } }
 @media (max-width: 900px) { .path .stop { grid-template-columns: minmax(0, 1fr); } .path .seen { position: static; } }

@@ -18,6 +18,7 @@
 #include "app/window/window.hpp"
 #include "kernels/base/lab/number.hpp"
 #include "kernels/catalog.hpp"
+#include "scenes/shared/words.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -77,7 +78,7 @@ std::string answer_words(const scenes::Question& question) {
   const std::string value = number_words(question.values[0]);
   // Half of a count is no count: it is to be right.
   if (question.tolerance < 1 && question.values[0] == std::round(question.values[0])) return value;
-  return fmt::format("{} ± {:.2g}", value, question.tolerance);
+  return fmt::format("{} ± {}", value, scenes::words::significant(question.tolerance, 2));
 }
 
 class WorksheetMaker {

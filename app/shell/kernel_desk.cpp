@@ -127,7 +127,7 @@ void ShellState::go_to_trial() {
 
 void ShellState::leave_trial() {
   KernelDesk& desk = this->desk();
-  if (!desk.before_trial) return say("No setting is known at which your kernel is wrong");
+  if (!desk.before_trial) return say("No setting is known to make your kernel wrong");
   turn_to(*std::exchange(desk.before_trial, std::nullopt));
 }
 
@@ -164,7 +164,7 @@ void ShellState::open_own_editor() {
   const DraftOf of = draft_of(session.lesson(), desk.path, sheet);
   const std::filesystem::path file = drafts.path(of);
   if (file.empty()) {
-    return say("There is no folder for drafts: set XDG_STATE_HOME or HOME to one");
+    return say("There is nowhere to keep drafts: set XDG_STATE_HOME or HOME to a folder");
   }
   drafts.keep(of, sheet.editor.text(), now_s());
   drafts.write();

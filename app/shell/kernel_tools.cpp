@@ -31,12 +31,11 @@ std::vector<Tool> tools_of_guest(ShellState& state) {
       {"original_kernel", "Original", "Back to the built-in kernel", false,
        [](ShellState& s) { s.leave_kernel(); }}};
   if (state.sheet(state.desk().path).has_draft) {
-    tools.push_back({"own_draft", "Your draft",
-                     "Your own draft of this source, as you left it, and runs it", false,
-                     [](ShellState& s) { s.show_own_draft(); }});
+    tools.push_back({"own_draft", "Your draft", "Open your own draft of this source and run it",
+                     false, [](ShellState& s) { s.show_own_draft(); }});
   }
   tools.push_back({"start_kernel_over", "Start over",
-                   "The capsule's source as it came; Ctrl+Z brings your changes back", false,
+                   "Back to the capsule's source; Ctrl+Z brings your changes back", false,
                    [](ShellState& s) { s.start_kernel_over(s.desk().guest->edit.text); }});
   return tools;
 }
@@ -51,11 +50,12 @@ Tool exercises_of() {
 std::vector<Tool> tools_of_exercise(ShellState& state, const lab::Exercise& exercise) {
   std::vector<Tool> tools = {
       {"run_kernel", "Run and check",
-       "Run the lesson with it, and check it at all cases in several orders of threads  "
+       "Run the lesson with it and check all cases, in several thread orders  "
        "(Ctrl+Enter)",
        true, [](ShellState& s) { s.run_kernel(); }},
-      {"start_kernel_over", "Start over", "The exercise as it begins; Ctrl+Z brings your text back",
-       false, [&exercise](ShellState& s) { s.start_kernel_over(lab::starter(exercise)); }},
+      {"start_kernel_over", "Start over",
+       "Back to the exercise as given; Ctrl+Z brings your text back", false,
+       [&exercise](ShellState& s) { s.start_kernel_over(lab::starter(exercise)); }},
       {"original_kernel", "Original", "Back to the built-in kernel; your text is kept", false,
        [](ShellState& s) { s.leave_kernel(); }},
       exercises_of()};
@@ -69,7 +69,7 @@ std::vector<Tool> tools_of_exercise(ShellState& state, const lab::Exercise& exer
 std::vector<Tool> tools_of(ShellState& state) {
   const KernelDesk& desk = state.desk();
   const Tool guest{"show_capsule_kernel", "Capsule's kernel",
-                   "Back to the kernel that the capsule brought, and runs it", false,
+                   "Go back to the capsule's kernel and run it", false,
                    [](ShellState& s) { s.show_guest(); }};
   if (!desk.edits) {
     const std::string path = state.source_on_show();
@@ -96,10 +96,10 @@ std::vector<Tool> tools_of(ShellState& state) {
       {"original_kernel", "Original", "Back to the built-in kernel; your draft is kept", false,
        [](ShellState& s) { s.leave_kernel(); }},
       {"start_kernel_over", "Start over",
-       "The built-in source in the editor; Ctrl+Z brings yours back", false,
+       "Put the built-in source in the editor; Ctrl+Z brings yours back", false,
        [](ShellState& s) { s.start_kernel_over(s.sheet(s.desk().path).original); }},
       {"own_editor", "Open in $EDITOR",
-       "Opens the draft in your own editor; what you save there runs here", false,
+       "Open the draft in your own editor; what you save there runs here", false,
        [](ShellState& s) { s.open_own_editor(); }}};
   if (desk.guest) tools.push_back(guest);
   return tools;

@@ -29,7 +29,7 @@ constexpr KeyLine kLines[] = {
     {"L  [  ]", "Lesson text; previous / next stop"},
     {"V", "Whole picture, or what the stop is about"},
     {"D  M  K  G", "Data, Measured, Kernel, Glossary"},
-    {"S", "Kernel tab: source alone, with PTX, with SASS"},
+    {"S", "Kernel tab: source only, with PTX, with SASS"},
     {"B", "Keep this run as A and compare"},
     {"P", "Presenter mode"},
     {"T", "Dark / light theme"},

@@ -44,10 +44,11 @@ void stack(Layout& layout, const Plan& plan, float scale, const LayoutMode& mode
   const float right = layout.content.max.x - 16 * scale;  // room for the scrollbar
   // What is asked stays in sight under the picture, else the transport does, unless that leaves no picture.
   const bool asks = layout.staged && mode.card > 0;
-  const float card = std::max(180.0f, plan.card) * scale;
-  const float above = layout.content.height() - (asks ? card : plan.transport * scale) - gap;
+  const float least = 260 * scale, room = layout.content.height() - gap;
+  const float card = std::clamp(room - least, 80 * scale, std::max(180.0f, plan.card) * scale);
+  const float above = room - (asks ? card : plan.transport * scale);
   const float most = std::max(420 * scale, right - layout.content.min.x);
-  const float picture = std::clamp(above, 260 * scale, most);
+  const float picture = std::clamp(above, least, most);
   float y = layout.content.min.y;
   const auto next = [&](float height) {
     const Rect part = rect(layout.content.min.x, y, right, y + height);

@@ -68,7 +68,7 @@ void add_actions(std::vector<Find>& all) {
        [](ShellState& s) { s.show_assembly(workbench::AssemblyForm::ptx); }},
       {"sass", "SASS beside the kernel", "S",
        [](ShellState& s) { s.show_assembly(workbench::AssemblyForm::sass); }},
-      {"no_assembly", "The kernel's source alone", "S",
+      {"no_assembly", "Kernel source only", "S",
        [](ShellState& s) { s.show_assembly(std::nullopt); }},
       {"glossary", "Glossary", "G", [](ShellState& s) { s.show_tab(Tab::glossary); }},
       {"predictions", "Questions on or off", "",

@@ -184,17 +184,10 @@ void idle(ShellState& state) {
   }
 }
 
-}  // namespace
-
-void draw_predict_card(ShellState& state) {
-  LessonState& lesson = state.session.lesson();
+/// The question of the card, its choices or what came of it. Returns the height that this takes.
+float asked(ShellState& state) {
+  const LessonState& lesson = state.session.lesson();
   const auto& card = lesson.gate.card();
-  if (!card) {
-    idle(state);
-    ui::space(8);
-    score(score_of(lesson));
-    return;
-  }
   const scenes::Question& question = card->question;
   const ImVec2 at = ImGui::GetCursorScreenPos();
   if (const std::string words = state.recall_words(); !words.empty()) {
@@ -219,21 +212,48 @@ void draw_predict_card(ShellState& state) {
     }
   }
   ui::space(6);
-  const ImVec2 foot = ImGui::GetCursorScreenPos();
-  const float width = ImGui::GetContentRegionAvail().x;
-  const bool answered = card->guess.has_value();
-  if (ui::button("question_on",
-                 card->revealed ? "Go on  (→)"
-                 : answered     ? "Show the step  (→)"
-                                : "Skip  (Esc)",
-                 {.primary = answered})) {
+  return ImGui::GetCursorScreenPos().y - at.y;
+}
+
+}  // namespace
+
+void draw_predict_card(ShellState& state) {
+  LessonState& lesson = state.session.lesson();
+  const auto& card = lesson.gate.card();
+  if (!card) {
+    idle(state);
+    ui::space(8);
+    score(score_of(lesson));
+    return;
+  }
+  // What is asked scrolls where the card is small; what goes on from it stays in sight, beside it.
+  const ImVec2 at = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
+  const bool answered = card->guess.has_value(), beside = state.card_height > room.y + px(2);
+  const std::string on = card->revealed ? "Go on  (→)"
+                         : answered     ? "Show the step  (→)"
+                                        : "Skip  (Esc)";
+  const float width = std::ceil(ui::text_size(on).x) + 2 * px(12);
+  const float button = std::round(px(ui::kControlHeight));
+  if (beside) {
+    ImGui::BeginChild("asked", {std::max(room.x - width - px(8), 1.0f), std::max(room.y, 1.0f)},
+                      false, ImGuiWindowFlags_NoNavInputs);
+    ui::scroll_stop("asked");
+  }
+  const float height = asked(state);
+  ImVec2 foot = ImGui::GetCursorScreenPos();
+  if (beside) {
+    ImGui::EndChild();
+    foot = {at.x + room.x - width, at.y};
+  }
+  ImGui::SetCursorScreenPos(foot);
+  if (ui::button("question_on", on, {.primary = answered})) {
     answered ? state.go_on() : state.session.skip();
   }
-  ImGui::SetCursorScreenPos(
-      {foot.x + width * 0.6f,
-       foot.y + (std::round(px(ui::kControlHeight)) - ui::text_size("x", Font::note).y) / 2});
-  score(score_of(lesson));
-  state.card_height = ImGui::GetItemRectMax().y - at.y;
+  const float line = ui::text_size("x", Font::note).y;
+  ImGui::SetCursorScreenPos(beside ? ImVec2(foot.x, foot.y + button + px(6))
+                                   : ImVec2(foot.x + room.x * 0.6f, foot.y + (button - line) / 2));
+  if (!beside || button + px(6) + line <= room.y) score(score_of(lesson));
+  state.card_height = height + button;
 }
 
 void draw_measured_card(ShellState& state, int item) {

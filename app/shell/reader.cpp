@@ -265,7 +265,7 @@ void draw_foot(ShellState& state, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float row = std::round(px(ui::kControlHeight));
   list().AddLine({at.x, at.y - px(8)}, {at.x + width, at.y - px(8)}, ui::color(Role::border));
-  if (ui::button("stop_back", "Stop before  [",
+  if (ui::button("stop_back", "Previous stop  [",
                  {.icon = ui::Icon::back, .enabled = reading.stop > 0})) {
     state.go_to_stop(reading.stop - 1);
   }

@@ -69,7 +69,7 @@ Ticket Session::submit(const lab::Request& request) {
   if (!now.kernel || !now.kernel->for_sandbox()) return lab_.submit_to(offer.lab, request);
   if (offer.lab != 0) {
     throw Error(
-        fmt::format("A capsule's kernel runs in a sandbox of this machine alone, not at {}: choose "
+        fmt::format("A capsule's kernel runs only in a sandbox on this machine, not at {}: choose "
                     "this machine, or trust the kernel.",
                     offer.name),
         ExitCode::unavailable);

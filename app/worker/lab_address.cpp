@@ -78,10 +78,10 @@ LabAddress ssh_lab(std::string_view text) {
   // ssh would take it for an option of its own, some of which start programs.
   if (host.starts_with('-')) refuse(text, "a host cannot begin with '-'");
   if (!is_plain(host, "._-@:%+[]")) {
-    refuse(text, "a host has letters, digits and . _ - @ : % + [ ] alone");
+    refuse(text, "a host has only letters, digits and . _ - @ : % + [ ]");
   }
   if (!is_plain(program, "/._-+")) {
-    refuse(text, "the path there has letters, digits and / . _ - + alone");
+    refuse(text, "the path there has only letters, digits and / . _ - +");
   }
   const char* own = std::getenv("TILESTEP_SSH");
   const auto ssh = split(own != nullptr && *own != '\0' ? own : "ssh");

@@ -20,7 +20,7 @@ Ticket LabClient::submit_others(const lab::Request&) {
 }
 
 std::string LabClient::why_no_sandbox() const {
-  return "others' kernels run in a sandbox alone, and there is none here";
+  return "others' kernels run only in a sandbox, and there is none here";
 }
 
 std::string LabSet::why_no_sandbox() const {
@@ -30,7 +30,7 @@ std::string LabSet::why_no_sandbox() const {
 Ticket LabSet::submit_others(const lab::Request& request) {
   const lab::Request asked = request_for_sandbox(request);
   if (const std::string why = why_no_sandbox(); !why.empty()) {
-    throw Error(fmt::format("Others' kernels run in a sandbox alone, and {}. Trust the kernel, or "
+    throw Error(fmt::format("Others' kernels run only in a sandbox, and {}. Trust the kernel, or "
                             "start with --trust, and it runs without one.",
                             why),
                 ExitCode::unavailable);

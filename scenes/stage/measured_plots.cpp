@@ -29,7 +29,8 @@ class RoleOf {
   RoleOf(Roles role, const lab::Table& rows, std::string_view column)
       : role_(role), names_(distinct(rows, column)) {}
   Role operator()(std::string_view name) const {
-    static constexpr std::array kRoles = {Role::purple, Role::sky, Role::green};
+    static constexpr std::array kRoles = {Role::purple, Role::sky,  Role::green,
+                                          Role::yellow, Role::blue, Role::vermillion};
     if (is_library(name)) return Role::muted;
     if (role_ != nullptr) return role_(name);
     const auto place = std::find(names_.begin(), names_.end(), name) - names_.begin();

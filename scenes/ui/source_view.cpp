@@ -241,8 +241,10 @@ void aim_at(KeptSource& kept, int line, float line_height) {
       std::max(0.0f, std::floor((top - ImGui::GetWindowHeight() / 3) / line_height) * line_height);
 }
 
-/// Brings the current line to about a third of the view.
-void scroll_to(KeptSource& kept, int current, float line_height) {
+/// Brings the current line to about a third of the view; before the first step the first line that one has.
+void scroll_to(KeptSource& kept, const SourceLook& look, float line_height) {
+  const int current =
+      look.current > 0 || look.step_lines.empty() ? look.current : look.step_lines.front();
   if (kept.current != current) {
     kept.current = current;
     if (current > 0) aim_at(kept, current, line_height);
@@ -288,7 +290,7 @@ int source_view(std::string_view id, std::string_view source, const SourceLook& 
   ImGui::PushID(id.data(), id.data() + id.size());
   ImGui::BeginChild("source", {0, 0}, false, ImGuiWindowFlags_HorizontalScrollbar);
   scroll_stop("source");
-  scroll_to(kept, look.current, view.line_height());
+  scroll_to(kept, look, view.line_height());
   if (links.go_to > 0) aim_at(kept, links.go_to, view.line_height());
   const bool over = ImGui::IsWindowHovered();
   const float marked = std::max(width, ImGui::GetContentRegionAvail().x);

@@ -144,13 +144,13 @@ TEST_CASE("all-masked has no NaN anywhere", "[cli]") {
 TEST_CASE("bad flags, lessons, knobs and commands exit 2 and name what is allowed", "[cli]") {
   check_refused({"run"}, {"online-softmax"});
   check_refused({"shot", "tiling", "--step", "1", "--step", "2", "--out", "x.png"},
-                {"--step stands more than once; allowed"});
+                {"--step is given more than once; allowed"});
   check_refused({"open", "no-such-lesson"}, {"online-softmax"});
   check_refused({"shot", "no-such-lesson", "--out", "x.png"}, {"online-softmax"});
   check_refused({"bench", "no-such-lesson"}, {"online-softmax", "simt", "ui", "edit"});
   check_refused({"bench", "edit", "--lesson", "no-such-lesson"}, {"online-softmax"});
   check_refused({"bench", "edit", "--backend", "recorded"}, {"emulated, cuda"});
-  check_refused({"bench", "tiling", "--lesson", "tiling"}, {"--lesson goes with edit alone"});
+  check_refused({"bench", "tiling", "--lesson", "tiling"}, {"--lesson goes only with edit"});
   check_refused({"run", "tiling", "--set", "tile"}, {"'tile' is not of the form", "as in tile=8"});
   check_refused({"bench", "ui", "--quick"}, {"--quick does not go with ui; allowed: a lesson"});
   check_refused({"record", "no-such-lesson", "--out", "x"}, {"online-softmax"});

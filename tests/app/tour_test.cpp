@@ -136,6 +136,7 @@ void check_path(const fs::path& place, const std::string& lesson) {
   check_contains(html, "<h2>Exercises</h2>");
   check_contains(html, "tilestep exercise reset " + lesson + " ");
   check_contains(html, "@media print");
+  check_contains(html, ".question::details-content");  // on paper a fold cannot be opened
   // What a folded table holds stands inside the fold, and every fold ends.
   CHECK(count_of(html, "<details") == count_of(html, "</details>"));
   for (const char* raw : {"](try:", "](light:", "<!--", "**"}) CHECK(count_of(html, raw) == 0);

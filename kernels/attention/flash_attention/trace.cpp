@@ -64,7 +64,7 @@ lab::Fields<Trace> trace_fields() {
 }  // namespace
 
 std::string name_of_row(const QuantizedRow& row) {
-  return std::string(name_of(row.format)) + (row.smooth_k ? " less K's mean" : "");
+  return std::string(name_of(row.format)) + (row.smooth_k ? ", smoothed K" : "");
 }
 
 std::array<int, kMarks> mark_lines(Variant variant, DataType dtype) {

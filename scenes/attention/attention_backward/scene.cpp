@@ -165,12 +165,12 @@ std::vector<Readout> AttentionBackwardScene::readouts(const View& view) const {
                  "parts that blocks added, recorded; their sum, times 1/√d", Readout::accent});
   all.back().about = {"tensor", static_cast<int>(Tensor::dq)};
   all.push_back(tiles_readout(now));
-  all.push_back(asked_readout(now, "asked of memory"));
-  Readout error = error_readout("off the exact dQ by", "dq", trace_.row.dq, trace_.row.exact_dq);
+  all.push_back(asked_readout(now, "requested from memory"));
+  Readout error = error_readout("error vs exact dQ", "dq", trace_.row.dq, trace_.row.exact_dq);
   // It has its place from the beginning: what stands below it must not move under a hand.
   if (!now.through || now.step == 0) {
     error.value = "–";
-    error.detail = "Comes when the pass is through.";
+    error.detail = "Comes when the pass has ended.";
     error.look = Readout::plain;
   }
   all.push_back(std::move(error));

@@ -38,7 +38,7 @@ std::string AttentionBackwardScene::sentence(const BackwardMoment& now) const {
 }
 
 std::string AttentionBackwardScene::brief(const BackwardMoment& now) const {
-  if (now.now == nullptr) return "Nothing is computed.";
+  if (now.now == nullptr) return "Nothing computed yet.";
   if (judged(now)) return trace_.result.outcome;
   constexpr const char* kDoing[] = {"", "P", "dS", "dQ, dK and dV"};
   return fmt::format("Tile {}: {}", now.now->k_tile, kDoing[static_cast<std::size_t>(now.phase)]);

@@ -191,7 +191,7 @@ std::optional<Question> LaunchPicture::end_question() const {
   return of_kind(
       "block-ends",
       ask_to_set(fmt::format("R{} has {}, shared out to {} for each K/V head. After which tile is "
-                             "the first block of head {} through with its own?",
+                             "the first block of head {} done?",
                              item->request, counted(tokens, "token"),
                              counted(item->splits, "block"), item->kv_head),
                  {"lane_box"}, "round", item->tiles,

@@ -14,7 +14,9 @@ Role rung_role(std::string_view rung) {
   return rung.starts_with("paged") ? Role::sky : Role::muted;
 }
 Role launching_role(std::string_view launching) {
-  return launching == "a block each" ? Role::purple : Role::sky;
+  if (launching == "a block each") return Role::purple;
+  if (!launching.ends_with("256 tokens") && !launching.ends_with("kernel")) return Role::sky;
+  return launching.ends_with("kernel") ? Role::yellow : Role::green;
 }
 /// The ratio of bits: what a format would bring if bytes were all.
 lab::Table with_bits(lab::Table table) {

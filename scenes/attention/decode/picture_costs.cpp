@@ -178,7 +178,7 @@ Box DecodeScene::batch_chart() const {
     made.marks.emplace_back(Rule{.key = {"crossing_batch"},
                                  .axis = "batch",
                                  .at = crossing,
-                                 .label = text("batch " + significant(crossing, 3))});
+                                 .label = text(fmt::format("batch {:.0f}", std::ceil(crossing)))});
   }
   return column(
       {"batch_chart"},
@@ -244,8 +244,8 @@ Box DecodeScene::mixed_steps(const View& view) const {
       {labelled(
            {"mixed_box"},
            box({"mixed_lanes"}, {std::move(spans)}, {}, {.least_height = 2, .left = 2.5f}),
-           text(fmt::format("{} decode, rows of a prompt go along", decode::model_batch(params_)),
-                "rows of a prompt go along", "prompt rows"),
+           text(fmt::format("a step of {} decoding + prompt rows", decode::model_batch(params_)),
+                "decoding + prompt rows", "prompt rows"),
            {.weight = 1, .least_height = 3}),
        one_line({"mixed_said"}, "mixed_line", std::move(said))},
       {.close = true, .rank = 1, .weight = 1, .least_width = 9, .least_height = 3.8f});
@@ -265,8 +265,8 @@ std::string DecodeScene::explain_cost(const Key& key) const {
     return "8.03 billion weights in BF16 (Llama 3.1 8B)\nread once a step, whatever the batch";
   }
   if (key.is({"crossing"})) {
-    return fmt::format("from batch {} on a step reads more cache than weights",
-                       significant(crossing_of(params_), 3));
+    return fmt::format("from batch {:.0f} on a step reads more cache than weights",
+                       std::ceil(crossing_of(params_)));
   }
   if (!key.is({"step_share"}) || key.i < 0 || key.i >= 3 * kDrawnSteps) return {};
   const int rows = decode::kRows[static_cast<std::size_t>(key.i / 3)];

@@ -141,7 +141,7 @@ std::vector<Readout> DecodeScene::readouts(const View& view) const {
   }
   const double off = std::abs(static_cast<double>(trace_.o) - trace_.exact_o);
   const bool wrong = (trace_.broken != Break::none && trace_.result.wrong > 0) || contradicted();
-  all.push_back({"error", "off the exact O by", number(off, 4), "", lab::Provenance::derived,
+  all.push_back({"error", "error vs exact O", number(off, 4), "", lab::Provenance::derived,
                  fmt::format("|{} − {}|: against direct softmax in double",
                              number(static_cast<double>(trace_.o), 5), number(trace_.exact_o, 5)),
                  wrong ? Readout::wrong : Readout::good});

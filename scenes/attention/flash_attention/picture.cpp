@@ -258,7 +258,7 @@ Box FlashAttentionScene::outputs(const FlashMoment& now) const {
 }
 
 Box FlashAttentionScene::legend_box(const FlashMoment& now) const {
-  if (is_naive()) return legend(trace_, now.step > 0, "in vain", kSolid, 4);
+  if (is_naive()) return legend(trace_, now.step > 0, "masked", kSolid, 4);
   return legend(trace_, now.step > 0, "skipped", kHollow, 4);
 }
 

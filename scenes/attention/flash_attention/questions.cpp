@@ -95,7 +95,7 @@ std::optional<Question> FlashAttentionScene::question(const View& view) const {
                  visited_question(
                      trace_, "will be computed", {},
                      is_naive() ? "the mask is put over the scores when they are there, and what "
-                                  "it hides was computed in vain."
+                                  "it hides was computed for nothing."
                                 : "a tile is left out where no query sees any of its keys, and "
                                   "on the edge of the mask it is computed in full."));
   }

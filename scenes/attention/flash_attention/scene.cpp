@@ -136,10 +136,10 @@ std::vector<Readout> FlashAttentionScene::readouts(const View& view) const {
     }
   }
   all.push_back(tiles_readout(now));
-  all.push_back(asked_readout(now, "asked of memory"));
+  all.push_back(asked_readout(now, "requested from memory"));
   if (now.through && now.step > 0) {
     all.push_back(
-        error_readout("off the exact O by", "output", trace_.answer.o, trace_.answer.exact));
+        error_readout("error vs exact O", "output", trace_.answer.o, trace_.answer.exact));
   }
   return all;
 }

@@ -20,17 +20,17 @@ std::string FlashAttentionScene::sentence_of_rows(const FlashMoment& now) const 
   const attention::Dispatch& plan = trace_.plan;
   switch (variant()) {
     case Variant::naive:
-      return fmt::format("Nothing is computed: {} of scores wait for a block each.",
+      return fmt::format("Nothing computed yet: {} of scores, a block each.",
                          counted(std::ssize(trace_.visits), "tile"));
     case Variant::flash_1:
       return fmt::format(
-          "Nothing is computed: one block for all of the head, keys in its outer loop.");
+          "Nothing computed yet: one block for the whole head, keys in its outer loop.");
     default:
       if (has_bytes()) {
-        return fmt::format("Nothing is computed: Q and K wait to become {}, a scale a tile.",
+        return fmt::format("Nothing computed yet: Q and K will become {}, one scale a tile.",
                            name_of(trace_.dtype));
       }
-      return fmt::format("Nothing is computed: {}, each with its tile of queries.",
+      return fmt::format("Nothing computed yet: {}, one tile of queries each.",
                          counted(plan.q_tiles, "block"));
   }
 }
@@ -98,7 +98,7 @@ std::string FlashAttentionScene::sentence(const FlashMoment& now) const {
 }
 
 std::string FlashAttentionScene::brief(const FlashMoment& now) const {
-  if (now.now == nullptr) return "Nothing is computed.";
+  if (now.now == nullptr) return "Nothing computed yet.";
   if (judged(now)) return trace_.result.outcome;
   constexpr const char* kDoing[] = {"", "scores", "rescale", "softmax", "O += P V"};
   return fmt::format("Tile {}: {}", now.now->k_tile, kDoing[static_cast<std::size_t>(now.phase)]);

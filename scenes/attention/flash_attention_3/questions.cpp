@@ -33,7 +33,7 @@ Question FlashAttention3Scene::ahead_question() const {
                 "lie in shared memory at a time?",
                 stages, {1, 3, 4, trace_.plan.k_tiles},
                 "each has a stage, and the warp that copies waits until the consumers "
-                "have given one back."));
+                "have released one."));
 }
 
 Question FlashAttention3Scene::turns_question() const {

@@ -155,7 +155,7 @@ std::vector<Readout> FlashAttention3Scene::readouts(const View& view) const {
   all.push_back(asked_readout(now, "asked by the block"));
   if (now.through && now.step > 0) {
     all.push_back(
-        error_readout("off the exact O by", "output", trace_.answer.o, trace_.answer.exact));
+        error_readout("error vs exact O", "output", trace_.answer.o, trace_.answer.exact));
   }
   return all;
 }

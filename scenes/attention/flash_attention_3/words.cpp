@@ -14,7 +14,7 @@ using words::counted, words::number;
 
 std::string FlashAttention3Scene::sentence(const LaneMoment& now) const {
   if (now.now == nullptr) {
-    return fmt::format("Nothing is computed: a warp copies, and {} of 64 queries each wait.",
+    return fmt::format("Nothing computed yet: one warp will copy, {} of 64 queries each multiply.",
                        counted(consumers(), "warpgroup"));
   }
   if (judged(now))
@@ -42,7 +42,7 @@ std::string FlashAttention3Scene::sentence(const LaneMoment& now) const {
 }
 
 std::string FlashAttention3Scene::brief(const LaneMoment& now) const {
-  if (now.now == nullptr) return "Nothing is computed.";
+  if (now.now == nullptr) return "Nothing computed yet.";
   if (judged(now)) return trace_.result.outcome;
   constexpr const char* kDoing[] = {"", "scores", "softmax", "O += P V"};
   return fmt::format("Tile {}: {}", now.now->k_tile, kDoing[static_cast<std::size_t>(now.phase)]);

@@ -236,7 +236,9 @@ std::vector<std::string> OnlineSoftmaxScene::formula_rows(const SoftmaxMoment& n
                       step.tile_sum, two),
       words::equation("ℓ", fmt::format("{} × {} + {}", two(step.l_old), factor, two(step.tile_sum)),
                       step.l_old * step.rescale + step.tile_sum, step.l, two),
-      words::equation("O", fmt::format("{} × {} + Σp·v", two(step.o_old), factor),
+      words::equation("O",
+                      fmt::format("{}×{} {} {}", two(step.o_old), factor, added < 0 ? "−" : "+",
+                                  two(std::abs(added))),
                       step.o_old * step.rescale + added, step.o, two, magnitude)};
   // What is to come is named, not given away.
   for (std::size_t row = static_cast<std::size_t>(now.phase) + 1; row < rows.size(); ++row) {

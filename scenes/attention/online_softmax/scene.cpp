@@ -110,9 +110,8 @@ std::string OnlineSoftmaxScene::rise(const SoftmaxMoment& now) const {
 std::string OnlineSoftmaxScene::sentence(Cursor cursor) const {
   const SoftmaxMoment now = moment(cursor);
   if (now.tile < 0) {
-    return fmt::format("Nothing is known yet: m = −∞, ℓ = 0, O = 0. {} of {} {}.",
-                       words::counted(tiles(), "tile"), words::counted(trace_.tile_width, "key"),
-                       words::verb(tiles(), "wait"));
+    return fmt::format("Nothing is known yet: m = −∞, ℓ = 0, O = 0. {} of {} to go.",
+                       words::counted(tiles(), "tile"), words::counted(trace_.tile_width, "key"));
   }
   const bool summed = std::isfinite(now.m_old) && std::isfinite(now.m);
   if (now.phase == SoftmaxPhase::maximum || !summed) return rise(now);

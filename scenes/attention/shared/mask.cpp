@@ -74,12 +74,12 @@ Box padding(const Matrix& trace) {
   }
   const auto all = static_cast<double>(longest) * static_cast<double>(lengths.size());
   const double share = 1 - static_cast<double>(trace.shape.asked_length) / all;
-  std::string label = fmt::format("{}, padded to the longest: {} of the rows in vain",
+  std::string label = fmt::format("{}, padded to the longest: {} of the rows wasted",
                                   counted(std::ssize(lengths), "document"), words::percent(share));
   if (rows < std::ssize(lengths)) label += fmt::format(" (the first {})", rows);
   return box(
       {"padding"}, {std::move(grid)},
-      text(std::move(label), fmt::format("padded: {} in vain", words::percent(share)), "padded"),
+      text(std::move(label), fmt::format("padded: {} wasted", words::percent(share)), "padded"),
       {.rank = 5, .weight = 0.3f, .least_width = 8, .least_height = 2.2f, .most_height = 5});
 }
 

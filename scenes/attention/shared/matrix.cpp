@@ -115,10 +115,10 @@ std::string explain_tile(const attention::Matrix& trace, int q, int k) {
   const TileVisit& visit = trace.visit(q, k);
   std::string said =
       fmt::format("queries {} × keys {}\n", rows_of(trace, q, true), rows_of(trace, k, false));
-  said += visit.kind == TileKind::full ? "full: every query sees every key, no score is asked for"
-          : visit.kind == TileKind::partial ? "partial: the mask asks for each score"
+  said += visit.kind == TileKind::full ? "full: every query sees every key, no score is checked"
+          : visit.kind == TileKind::partial ? "partial: each score is checked against the mask"
           : visit.order < 0                 ? "skipped: never fetched, never multiplied"
-                                            : "all masked, and computed in vain";
+                                            : "fully masked, and computed all the same";
   if (visit.order < 0) return said;
   return said + fmt::format("\nblock {}, its tile number {}", visit.block, visit.order);
 }
@@ -146,7 +146,7 @@ Box legend(const attention::Matrix& trace, bool begun, const char* skipped, std:
 
 std::string explain_kind(int kind) {
   constexpr const char* kWords[] = {"every query of the tile sees every key: no masking code runs",
-                                    "some scores are masked: each is asked for",
+                                    "some scores are masked: each is checked",
                                     "no query sees any key"};
   return kWords[std::clamp(kind, 0, 2)];
 }
@@ -180,7 +180,7 @@ std::string explain_bytes(const LedgerRow& row, const Bytes& so_far, bool throug
   std::string said = fmt::format(
       "{}: {} so far{}\nformula {}\nof the whole problem {}; {} of memory held",
       name_of(row.tensor), both(so_far.loaded, so_far.stored),
-      through ? " (traced)" : " (traced bytes, by the share of tiles that are through)",
+      through ? " (traced)" : " (traced bytes, by the share of tiles done)",
       both(static_cast<double>(row.formula_loaded), static_cast<double>(row.formula_stored)),
       both(static_cast<double>(row.whole_loaded), static_cast<double>(row.whole_stored)),
       bytes_text(static_cast<double>(row.held)));

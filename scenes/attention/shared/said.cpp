@@ -30,7 +30,7 @@ Readout bytes_readout(const char* label, double bytes, const std::string& kernel
           "",
           kernel.empty() ? lab::Provenance::derived : lab::Provenance::traced,
           kernel.empty()
-              ? "the traced bytes of each tensor, times the share of its tiles that are through"
+              ? "the traced bytes of each tensor, times the share of its tiles that are done"
               : kernel};
 }
 

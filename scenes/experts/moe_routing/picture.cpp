@@ -127,7 +127,7 @@ Picture MoeRoutingScene::picture(const Extent& extent, const View& view) const {
   const int token = followed(view);
   const bool multiplies = now(Step::multiply, cursor), combined = done(Step::combine, cursor);
   const auto experts = [&](int place, Layout layout) {
-    Box above = columns(cursor, token, extent.axes[3].low);
+    Box above = columns(cursor, token);
     if (place > 0) above.key.i = place;
     return column({"experts", place},
                   {std::move(above), column({"values", place}, rows(cursor, token, place),
@@ -251,7 +251,7 @@ Box MoeRoutingScene::details(Cursor cursor, int followed) const {
 // ---- the experts ---------------------------------------------------------------------------------
 
 /// First the logits of the followed token, then how many want each expert, then what lies in its slots.
-Box MoeRoutingScene::columns(Cursor cursor, int followed, double extent_low) const {
+Box MoeRoutingScene::columns(Cursor cursor, int followed) const {
   Box made = box({"columns"}, {}, {},
                  {.weight = 2.4f, .least_width = 8, .least_height = 4.5f, .left = kLeft});
   const TokenTrace& each = token(followed);
@@ -277,7 +277,6 @@ Box MoeRoutingScene::columns(Cursor cursor, int followed, double extent_low) con
                                experts(), moe_routing::kMostLogits)})};
   } else if (done(Step::score, cursor)) {
     bars = {of_experts("contest", each.logits, {Format::fixed, 1}), "experts", "logit"};
-    bars.items.base.all = static_cast<float>(extent_low);
     for (int e = 0; e < experts(); ++e) {
       const bool wins = !chosen || std::count(each.expert.begin(), each.expert.end(), e) > 0;
       bars.items.state.each.push_back(wins ? State::plain : State::to_come);

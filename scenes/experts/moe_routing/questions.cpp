@@ -37,8 +37,8 @@ std::optional<Question> MoeRoutingScene::busiest_question() const {
       ask("Look at the tokens' colours. Which expert is wanted most often?",
           alike ? none : names.front(), names,
           alike ? fmt::format("each of {} experts is wanted {}.", experts(), words::times(most))
-                : fmt::format("E{} is wanted {}, E{} only {}.", order.front(), words::times(most),
-                              order.back(), least == 0 ? "never" : words::times(least)));
+                : fmt::format("E{} is wanted {}, E{} {}.", order.front(), words::times(most),
+                              order.back(), least == 0 ? "never" : "only " + words::times(least)));
   for (const std::string& choice : question.choices) {
     question.where.push_back(choice == none ? picture::Key{"columns"}
                                             : picture::Key{"name", std::stoi(choice.substr(1))});

@@ -51,7 +51,7 @@ class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
   void on_grid(picture::Cells& cells) const;
   picture::Box outputs(Cursor cursor, int followed) const;
   picture::Box details(Cursor cursor, int followed) const;
-  picture::Box columns(Cursor cursor, int followed, double extent_low) const;
+  picture::Box columns(Cursor cursor, int followed) const;
   picture::Links ways(Cursor cursor, int followed) const;
   picture::Stacks piles(Cursor cursor, int followed) const;
   std::vector<picture::Box> rows(Cursor cursor, int followed, int place) const;

@@ -168,9 +168,10 @@ std::optional<Question> chains_question(const lab::Report& bench) {
               fewest, fewest == 1 ? "warp" : "warps", text_in(*table, *many, "ilp"),
               text_in(*table, *one, "ilp")),
           *fast / *slow, {1, 1.5, 2, 4, 8},
-          fmt::format("the scheduler does not care whose instruction is ready ({:.3g} against "
-                      "{:.3g} TFLOP/s, {}).",
-                      *fast, *slow, measured::where_measured(bench))));
+          fmt::format(
+              "one chain waits about four cycles for each result, and four or more fill them; the "
+              "launch itself is a part of both times ({:.3g} against {:.3g} TFLOP/s, {}).",
+              *fast, *slow, measured::where_measured(bench))));
 }
 
 /// A branch of all lanes apart.

@@ -326,7 +326,7 @@ std::vector<picture::Symbol> LatencyHidingScene::symbols(const View&) const {
   return {{"in flight",
            {"flight", 0},
            5,
-           "Issued and not used yet. For loads it is bytes that were asked for and are awaited.",
+           "Issued and not used yet. Of loads: bytes that were requested and have not arrived.",
            {}}};
 }
 
@@ -409,7 +409,7 @@ std::vector<Readout> LatencyHidingScene::readouts(const View& view) const {
   cycles("mean", "mean so far", clocked() && used > 0, used == 0 ? 0 : sum / used);
   if (copies()) {
     all.push_back(
-        {"asked", "asked for at once",
+        {"asked", "requested at once",
          step(cursor) == 0 ? "–" : significant(static_cast<double>(trace_.asked_bytes()) / 1024, 4),
          "KiB", lab::Provenance::derived, "warps × lanes × loads × bytes of a load"});
   }

@@ -265,7 +265,7 @@ std::string HopperGemmScene::explain_k_tile(const HopperMoment& now, int number)
   for (int c = 0; c < trace_.consumers; ++c) {
     at(fmt::format("{} issues products", consumer(c)), life.issues[c]);
     at(fmt::format("{} has them", consumer(c)), life.waited[c]);
-    at(fmt::format("{} gives it back", consumer(c)), life.releases[c]);
+    at(fmt::format("{} releases it", consumer(c)), life.releases[c]);
   }
   return said;
 }
@@ -287,7 +287,7 @@ std::string HopperGemmScene::explain_stage(const HopperMoment& now, int number) 
     if (trace_.cluster > 1) said += "\nthose of the neighbour's block are not recorded";
   }
   if (stage.read_early) said += "\nmultiplied before all of its bytes had come";
-  if (stage.overwritten) said += "\nfilled again before all had given it back";
+  if (stage.overwritten) said += "\nfilled again before all had released it";
   return said;
 }
 

@@ -72,7 +72,7 @@ std::vector<picture::Subject> HopperGemmScene::subjects_of_row(std::string_view 
 // ---- words --------------------------------------------------------------------------------------
 
 std::string HopperGemmScene::copier() const {
-  return has_producer() ? "The producer" : has_tma() ? "Thread 0" : "Everybody";
+  return has_producer() ? "The producer" : has_tma() ? "Thread 0" : "All threads";
 }
 
 std::string HopperGemmScene::consumer(int number) const {
@@ -115,11 +115,10 @@ std::string HopperGemmScene::sentence_of_copies(const HopperMoment& now) const {
             event.stage);
       }
       return all_released(held->second)
-                 ? fmt::format("The producer wants stage {} for k-tile {}: it has been given back.",
+                 ? fmt::format("The producer wants stage {} for k-tile {}: it has been released.",
                                event.stage, k)
                  : fmt::format(
-                       "The producer wants stage {} for k-tile {} and waits until it is given "
-                       "back.",
+                       "The producer wants stage {} for k-tile {} and waits for its release.",
                        event.stage, k);
     }
     case What::expects:
@@ -133,7 +132,7 @@ std::string HopperGemmScene::sentence_of_copies(const HopperMoment& now) const {
       if (!has_tma()) {
         return has_wgmma() ? fmt::format("K-tile {} is written to stage {} by ordinary stores.", k,
                                          event.stage)
-                           : fmt::format("K-tile {} is asked for by cp.async, to stage {}.", k,
+                           : fmt::format("K-tile {} is requested by cp.async, for stage {}.", k,
                                          event.stage);
       }
       const int boxes = 2 * 128 / box_bytes();
@@ -184,19 +183,19 @@ std::string HopperGemmScene::sentence_of_products(const HopperMoment& now) const
       return fmt::format("The products of k-tile {} are on their way; {} goes on meanwhile.", k,
                          consumer(event.lane - 1));
     case What::waited:
-      return fmt::format("K-tile {} is in the sums of {}: {} of {} added.", k,
+      return fmt::format("K-tile {} is in the accumulators of {}: {} of {} added.", k,
                          consumer(event.lane - 1), now.consumers[c].added, k_tiles());
     case What::releases: {
       const auto life = now.lives.find(k);
       const bool all = life != now.lives.end() && all_released(life->second);
-      return all ? fmt::format("{} gives stage {} back: k-tile {} is done with, the stage is free.",
+      return all ? fmt::format("{} releases stage {}: k-tile {} is done with, the stage is free.",
                                who, event.stage, k)
-                 : fmt::format("{} gives stage {} back; the others still read k-tile {}.", who,
+                 : fmt::format("{} releases stage {}; the others still read k-tile {}.", who,
                                event.stage, k);
     }
     case What::stores:
       return fmt::format(
-          "{} stores its 64 × {} sums of C: {} through.", who, trace_.columns,
+          "{} stores its 64 × {} accumulators to C: {} added.", who, trace_.columns,
           k_tiles() == 1 ? "its k-tile is" : fmt::format("all {} k-tiles are", k_tiles()));
     default:
       return fmt::format("{} has stored {}tile {}.", who,
@@ -208,9 +207,8 @@ std::string HopperGemmScene::sentence(const HopperMoment& now) const {
   if (now.last == nullptr) {
     const int tiles = std::max<int>(static_cast<int>(trace_.tiles.size()), 1);
     std::string of_each = tiles > 1 ? fmt::format("{}, each of ", counted(tiles, "tile")) : "";
-    return fmt::format("Nothing has happened: {}{} {} for a ring of {}.", of_each,
-                       counted(k_tiles(), "k-tile"), words::verb(k_tiles(), "wait"),
-                       counted(trace_.stages, "stage"));
+    return fmt::format("Nothing has happened yet: {}{} to go, through a ring of {}.", of_each,
+                       counted(k_tiles(), "k-tile"), counted(trace_.stages, "stage"));
   }
   if (judged(now)) {
     return fmt::format("{}: {}", name_of(params_.broken), outcome());
@@ -223,8 +221,8 @@ std::string HopperGemmScene::sentence(const HopperMoment& now) const {
 }
 
 std::string HopperGemmScene::brief(const HopperMoment& now) const {
-  if (now.last == nullptr) return "Nothing has happened.";
-  if (judged(now)) return trace_.broken.outcome.empty() ? "through" : trace_.broken.outcome;
+  if (now.last == nullptr) return "Nothing has happened yet.";
+  if (judged(now)) return trace_.broken.outcome.empty() ? "finished" : trace_.broken.outcome;
   const bool of_tile = now.last->what >= What::stores;
   return fmt::format("{} {}: {}", of_tile ? "Tile" : "K-tile", now.last->number,
                      name_of(now.last->what));
@@ -302,7 +300,7 @@ std::vector<Readout> HopperGemmScene::readouts(const View& view) const {
       clocked_ ? fmt::format("of {}", trace_.stages) : "", traced,
       fmt::format("Stages that hold a k-tile, or wait for one. Traced on {}.", device));
   add("ahead", "k-tiles ahead", clocked_ ? std::to_string(now.copied - now.released) : "—", "",
-      derived, "k-tiles whose copies are issued, less those that all consumers have given back");
+      derived, "k-tiles whose copies are issued, less those that all consumers have released");
   return all;
 }
 

@@ -77,8 +77,9 @@ lab::Table with_configuration(lab::Table resources) {
   return with_kib(std::move(resources));
 }
 
-measured::Bars ladder(const char* id, const char* format) {
+measured::Bars ladder(const char* id, const char* title, const char* format) {
   return {.id = id,
+          .title = title,
           .unit = "TFLOP/s",
           .rows = {.table = "ladder_measured",
                    .column = "format",
@@ -99,7 +100,8 @@ measured::Spec TilingScene::measured_spec() const {
       {{.name = "Ladder",
         .how = "random data, median; whiskers hold 80 % of the samples",
         .filters = {{"measured_size", "size", "{}³"}},
-        .plots = {ladder("ladder_fp32", "FP32"), ladder("ladder_bf16", "BF16")}},
+        .plots = {ladder("ladder_fp32", "FP32 on CUDA cores", "FP32"),
+                  ladder("ladder_bf16", "BF16 on tensor cores: an axis of its own", "BF16")}},
        {.name = "Roofline",
         .how = "filled: measured, hollow: derived; solid: measured roofs, dashed: datasheet",
         .filters = {{"roofline_bytes", "bytes"}},

@@ -75,9 +75,9 @@ std::string TilingScene::sentence(Cursor cursor) const {
   const TilingMoment now = moment(cursor);
   const int threads = trace_.tile * trace_.tile;
   if (now.k_tile < 0) {
-    const std::string wait = counted(k_tiles(), "k-tile") + " " + words::verb(k_tiles(), "wait");
+    const std::string wait = counted(k_tiles(), "k-tile") + " to go";
     if (trace_.block.variant == trace_.variant) {
-      return fmt::format("Nothing is loaded yet: {} for a block of {}.", wait,
+      return fmt::format("Nothing is loaded yet: {}, by a block of {}.", wait,
                          counted(threads, "thread"));
     }
     return fmt::format("{} has no picture of its own; shared-tile shows the idea. {}.",
@@ -170,7 +170,7 @@ std::vector<Readout> TilingScene::readouts(const View& view) const {
       all.push_back({row.id, row.label, "—", "", lab::Provenance::recorded, of_run.why_not});
       continue;
     }
-    Readout made{row.id, row.label, "—", "", m->provenance, "Comes when the block is through."};
+    Readout made{row.id, row.label, "—", "", m->provenance, "Comes when the block has finished."};
     if (made.id == "global_loads") made.about = {"loads", 0};
     if (!known(*m)) {
       all.push_back(std::move(made));

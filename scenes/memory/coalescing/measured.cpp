@@ -22,7 +22,7 @@ measured::Lines against(const char* table, const char* x, const char* title, con
           .y_label = "useful GB/s",
           .rows = {.table = table},
           .x = x,
-          .curves = {{"expected", "expected from sectors", Role::muted, true},
+          .curves = {{"expected", "expected", Role::muted, true},
                      {"load", "load", Role::sky},
                      {"store", "store", Role::purple}},
           .roof = kCopy,
@@ -156,8 +156,10 @@ measured::Spec CoalescingScene::measured_spec() const {
                             "stride in elements", stride);
   by_stride.x_log = true;
   // A store that does not fill its sectors reads them as well.
-  by_stride.curves.push_back({"expected_store", "expected of stores", Role::faint, true});
-  const std::string how = "useful: the bytes that the kernel asked for, read and written";
+  by_stride.curves.push_back({"expected_store", "expected, stores", Role::faint, true});
+  const std::string how =
+      "useful: the bytes that the kernel asked for, read and written; dashed: expected from "
+      "sectors";
   return {
       "bandwidth_by_stride",
       {{.name = "Stride and offset",

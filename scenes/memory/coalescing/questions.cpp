@@ -98,7 +98,12 @@ std::optional<Question> CoalescingScene::question(const View& view) const {
   const WarpRequest& next = trace_.requests[coming];
   const bool pattern = next.site == Site::pattern;
   if (next.block != 0 || next.warp > 1) return std::nullopt;
-  if (next.warp == 0 && pattern) return of_kind("length", length_question(next));
+  // Where a shuffle or a hand has put the lanes no statement says.
+  const bool told = params_.pattern != coalescing::Pattern::permuted &&
+                    params_.pattern != coalescing::Pattern::custom;
+  if (next.warp == 0 && pattern) {
+    return told ? std::optional(of_kind("length", length_question(next))) : std::nullopt;
+  }
   if (next.warp == 0) {
     const auto asked = next_sector_question(next);
     if (!asked) return std::nullopt;
@@ -163,8 +168,8 @@ std::optional<Question> wide_question(const lab::Report& bench) {
           "waste nothing. Which brings more useful bytes a second?",
           choices[is], choices,
           fmt::format(
-              "every thread has one load under way, and wide ones keep more bytes in flight while "
-              "they waste half of what moves ({:.0f} against {:.0f} GB/s, {}).",
+              "each thread has one load in flight, and wide loads keep more bytes in flight even "
+              "though half of what moves is wasted ({:.0f} against {:.0f} GB/s, {}).",
               *wide, *narrow, measured::where_measured(bench))));
 }
 
@@ -179,8 +184,8 @@ std::optional<Question> stride_question(const lab::Report& bench) {
       "At stride 8 each lane of 4-byte loads has a sector of its own, so stride 32 moves no "
       "more sectors. How many times as fast as stride 32 is stride 8?",
       {1, 4, 2, 8},
-      "DRAM fetches more than 32 bytes at once, and farther strides touch more of its rows and "
-      "pages");
+      "from stride 16 on the counters see 64 bytes read for each float in place of 32, and farther "
+      "strides touch more of DRAM's pages");
 }
 
 /// One element off: a sector more for each request, which the neighbour has brought already.

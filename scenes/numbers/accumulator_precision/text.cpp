@@ -110,7 +110,7 @@ RunningSum::Note RunningSum::term_note(int point) const {
   if (!v.single_addition) return {"a tree of additions answers, not one", "a tree adds"};
   if (!std::isfinite(v.spacing)) return {};
   const std::string spacing = spacing_text(v.spacing);
-  std::string full = fmt::format("numbers stand {} apart at the sum", spacing);
+  std::string full = fmt::format("spacing here: {}", spacing);
   if (a.method == Method::kahan) {
     const auto term = static_cast<double>(trace.term[point]);
     full = fmt::format("the term {}, corrected; {}", say(term), full);

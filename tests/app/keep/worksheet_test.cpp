@@ -211,6 +211,7 @@ TEST_CASE("a worksheet has a sheet without answers, a key and the evidence", "[k
       check_contains(sheet, question.text);
       CHECK(sheet.find(question.because) == std::string::npos);
       check_contains(files.at("key.md"), question.because);
+      CHECK(files.at("key.md").find("e+") == std::string::npos);  // "± 2.5e+02"
       check_contains(files.at("evidence.md"), question.because);
       for (const std::string& choice : question.choices) check_contains(sheet, choice);
       if (quiz[i].measured) continue;

@@ -94,6 +94,25 @@ TEST_CASE("an answer is one sentence, from which →, Enter and the button go on
   }
 }
 
+TEST_CASE("what goes on from a question stays in sight, however small its card", "[ui_shell]") {
+  for (const char* lesson : {"tiling", "flash-attention-3", "coalescing"}) {
+    CAPTURE(lesson);
+    ShellOptions options;
+    options.lesson = lesson;
+    options.asked = options.reader = true;
+    options.text_scale = 1.5f;
+    Stage stage(options);
+    stage.lab.answer();
+    stage.draw({1024, 640});
+    stage.draw({1024, 640});
+    REQUIRE(stage.has("card"));
+    const auto button = stage.part("question_on"), card = stage.part("card");
+    CHECK(button["rect"] == button["raw"]);  // no window cuts it off
+    CHECK(button["rect"][1].get<int>() + button["rect"][3].get<int>() <=
+          card["rect"][1].get<int>() + card["rect"][3].get<int>());
+  }
+}
+
 TEST_CASE("on a stage the hands of a class are counted", "[ui_shell]") {
   ShellOptions options;
   options.asked = options.presenter = true;

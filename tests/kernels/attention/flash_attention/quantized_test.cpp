@@ -292,7 +292,7 @@ TEST_CASE("8 bits: a run says what they cost, and comes back from JSON", "[flash
       CHECK(rows[plain + 1].score_rms < rows[plain].score_rms);
       CHECK(rows[plain].o_largest > rows[plain].o_rms);
     }
-    CHECK(name_of_row(rows[4]) == "int8 less K's mean");
+    CHECK(name_of_row(rows[4]) == "int8, smoothed K");
     CHECK(contains(report.summary, "flash-1 runs as the one kernel with scores in"));
     const Step& last = trace.steps.back();
     CHECK(static_cast<double>(last.m_after) + std::log(static_cast<double>(last.l)) ==

@@ -1,5 +1,7 @@
 // The pictures of decoding that stand beside its steps, held to the tables and the trace that they are drawn from: what
 // many rows, a batch and a step cost and when the blocks were at work.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -119,6 +121,9 @@ TEST_CASE("Decode: the chart's lines of weights and cache meet at the crossing",
     const auto& own = mark_named<picture::Curve>(picture, picture::to_text({"cache_read", 1}));
     CHECK(crossing.x[0] * own.y[0] == Approx(weights.y[0]));
     CHECK(crossing.y[0] == weights.y[0]);
+    const auto& batch = mark_named<picture::Rule>(picture, "crossing_batch");
+    CHECK(picture::plain(batch.label.full) ==
+          fmt::format("batch {:.0f}", std::ceil(crossing.x[0])));
   }
   // One that lies outside of the axis is not drawn.
   Shown shown(lab::Settings{{"scheme", std::string("mqa")}, {"kv_dtype", std::string("int4")}});

@@ -357,6 +357,7 @@ TEST_CASE("the MoE questions are answered by the trace", "[moe_routing_scene]") 
   // 40 tokens all want E0, which takes 40 · 1.2 / 4 = 12 of them: two tiles of 8, 28 dropped.
   shown.run(shape(40, 4, 1, "one-hot", 8, 1.2));
   CHECK(shown.answer({2, 0}) == "E0");
+  CHECK(shown->question({{2, 0}})->because == "E0 is wanted 40 times, E3 never.");
   CHECK(shown.answer({3, 0}) == "28");
   CHECK(shown.answer({5, 0}) == "2.0×");  // eight tiles in two rounds against two in one
 }

@@ -250,6 +250,11 @@ TEST_CASE("the coalescing questions are answered by the addresses", "[coalescing
   shown.run({{"access", std::string("store")}});
   CHECK(shown->question({{0, 0}})->id == "next-sector");
   CHECK(shown->question({{1, 2}})->id == "length");
+  // Nobody can know where a shuffle, or a hand, has put the lanes.
+  for (const char* pattern : {"permuted", "custom"}) {
+    shown.run({{"pattern", std::string(pattern)}});
+    CHECK_FALSE(shown->question({{0, 0}}));
+  }
 }
 
 TEST_CASE("a lane is dragged to another sector or lane", "[coalescing_scene]") {
