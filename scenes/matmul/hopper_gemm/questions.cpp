@@ -80,11 +80,12 @@ Question HopperGemmScene::empty_question() const {
 
 Question HopperGemmScene::consumer_question() const {
   if (trace_.readers() < trace_.consumers) {
-    return ask("The second consumer does not touch this tile. What does it do meanwhile?",
-               "It stores its own tile, then waits for the tensor cores",
-               {"It multiplies the tile's other 64 rows", "It fetches the next k-tile",
-                "Half of the columns"},
-               "the two take the tensor cores in turn, a whole tile of C each.");
+    return ask("Consumer 1 reads nothing of this k-tile. Why?",
+               "It has a tile of its own, and multiplies once the tensor cores are passed on to it",
+               {"It multiplies the tile's other 64 rows with the next k-tile",
+                "It fetches the next k-tile", "It has the tile's other columns"},
+               "the block's tiles go to the two consumers in turn, so that one can store while the "
+               "other multiplies.");
   }
   const bool two = trace_.consumers > 1;
   const int b = trace_.stage_bytes - a_bytes();
