@@ -22,6 +22,7 @@
 #include "kernels/base/workbench/guarded.hpp"
 #include "kernels/base/workbench/leash.hpp"
 #include "kernels/base/workbench/orders.hpp"
+#include "kernels/base/workbench/sources.hpp"
 #include "kernels/base/workbench/trials.hpp"
 #include "kernels/evidence.hpp"
 #include "kernels/lessons.hpp"
@@ -140,9 +141,12 @@ lab::Report edited_emulated(const lab::Request& request, const lab::Settings& se
   const workbench::EditedModule module{kernels.file(), request.kernel->path};
   return workbench::guarded(module, [&] {
     const auto start = std::chrono::steady_clock::now();
+    std::vector<const void*> launched;
+    simt::EmulationOptions options = emulation;
+    options.launched = &launched;
     const auto device = evidence == nullptr
-                            ? simt::make_emulated_device(kernels.table(), emulation)
-                            : simt::make_witnessed_device(kernels.table(), emulation, *evidence);
+                            ? simt::make_emulated_device(kernels.table(), options)
+                            : simt::make_witnessed_device(kernels.table(), options, *evidence);
     lab::Report report = run_on(*device, request, settings, progress);
     if (stage == workbench::kRunning && request.action == lab::Request::Action::run) {
       const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -152,7 +156,10 @@ lab::Report edited_emulated(const lab::Request& request, const lab::Settings& se
                                emulated_kernels(), emulation, module},
                               took, progress);
     }
-    workbench::tell_of_edit(report, kernels.info(), *device);  // last: what is watched has no order
+    lab::EditedKernel info = kernels.info();
+    info.idle = !workbench::stand_in_source(launched, module,
+                                            workbench::is_shared(request.lesson, info.path));
+    workbench::tell_of_edit(report, info, *device);  // last: what is watched has no order
     return report;
   });
 }

@@ -189,16 +189,18 @@ std::string place_words(const scenes::StepAxis& axis, scenes::Cursor at) {
   return fmt::format("{} {}{}", axis.noun, at.tile, phase.empty() ? "" : ", " + phase);
 }
 
+constexpr const char* kIdle = "With these knobs nothing of this source runs";
+
 /// What the trial settings say of a kernel that is right here.
-void add_trials(Status& status, const LessonState& lesson) {
+void add_trials(Status& status, const LessonState& lesson, std::string_view here) {
   const TrialRecord* trials = lesson.trials_of_report();
   if (trials == nullptr) return;
   if (trials->ticket) {
     status.sentence =
-        fmt::format("Right here; trying {} … ",
+        fmt::format("{}; trying {} … ", here,
                     trials->progress.note.empty() ? "other settings" : trials->progress.note);
   } else if (workbench::first_wrong(trials->all) != nullptr) {
-    status.sentence = fmt::format("Right here; w{} ", trials->sentence.substr(1));
+    status.sentence = fmt::format("{}; w{} ", here, trials->sentence.substr(1));
     status.role = Role::wrong;
     status.leads.push_back(
         {"go_to_trial", "That setting (F8)", [](ShellState& state) { state.go_to_trial(); }});
@@ -217,7 +219,11 @@ Status status_of_report(const LessonState& lesson, const lab::Report& report) {
   Status status{sentence, failed.empty() ? Role::muted : Role::wrong};
   const lab::Report* original = lesson.original_of_report();
   if (failed.empty()) {
-    add_trials(status, lesson);
+    add_trials(status, lesson, report.kernel->idle ? kIdle : "Right here");
+    if (report.kernel->idle) {
+      if (status.sentence.empty()) status.sentence = fmt::format("{}. ", kIdle);
+      return status;
+    }
     const std::string cost = original == nullptr ? "" : workbench::cost_of(report, *original);
     if (!cost.empty()) status.sentence += fmt::format("Here it takes {}. ", cost);
   }

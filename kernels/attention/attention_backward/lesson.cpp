@@ -43,6 +43,9 @@ const lab::Lesson& lesson() {
           .with_trials({{.seq = 75, .heads = 4, .kv_heads = 2},
                         {.seq = 100, .mask = Mask::sliding_window},
                         {.seq = 50, .head_dim = HeadDim::d80, .mask = Mask::none}})
+          .with_small_bench([](simt::Device& device, lab::Progress& progress) {
+            return bench_report(device, progress, BenchSizes::tiny());
+          })
           .with_replay(replay_of_runs);
   return lesson;
 }

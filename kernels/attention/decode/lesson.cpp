@@ -72,6 +72,9 @@ const lab::Lesson& lesson() {
                         {.scheme = Scheme::mla, .heads = 4, .context = 45, .splits = 3},
                         {.kv_dtype = KvType::int4, .scales = Scales::channel},
                         {.context = 50, .kv_dtype = KvType::fp8}})
+          .with_small_bench([](simt::Device& device, lab::Progress& progress) {
+            return bench_report(device, progress, BenchSizes::tiny());
+          })
           .with_replay(replay_of_runs);
   return lesson;
 }

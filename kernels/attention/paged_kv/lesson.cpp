@@ -78,6 +78,9 @@ const lab::Lesson& lesson() {
                         {.prefix = 48},
                         {.kv_dtype = KvType::int4},
                         {.context = 50, .prefix = 20, .kv_dtype = KvType::fp8}})
+          .with_small_bench([](simt::Device& device, lab::Progress& progress) {
+            return bench_report(device, progress, BenchSizes::tiny());
+          })
           .with_replay(replay_of_runs);
   return lesson;
 }

@@ -70,6 +70,8 @@ const Fields<EditedKernel>& edited_kernel_fields() {
           .text(TILESTEP_MEMBERS(EditedKernel, path, hash, compiler))
           .real("compile_ms", &EditedKernel::compile_ms)
           .flag("cached", &EditedKernel::cached)
+          .flag("idle", &EditedKernel::idle)
+          .optional()
           .list("diagnostics", &EditedKernel::diagnostics, diagnostic_fields());
   return kFields;
 }

@@ -52,6 +52,7 @@ struct EditedKernel {
   double compile_ms = 0;
   bool cached = false;  ///< it had been compiled before
   std::vector<Diagnostic> diagnostics;
+  bool idle = false;  ///< the run launched none of its kernels, so that its checks are of others
 };
 
 /// 16 hexadecimal digits that tell one text from another.

@@ -82,6 +82,9 @@ class Lesson {
   /// them they run every source that `run` can run, its variants, edges that fill no tile, masks without a key and other
   /// data. Only the knobs that differ from the defaults.
   virtual std::span<const Settings> trials() const { return {}; }
+  /// The bench at sizes that the emulation does in a moment, on a device without a clock: what counts are its checks, of kernels
+  /// that no run launches. By default nothing: the lesson's runs launch all that can be emulated.
+  virtual std::optional<Report> small_bench(simt::Device&, Progress&) const { return std::nullopt; }
   /// What of a run follows from the machine and not from the kernel. By default nothing.
   virtual const Replay& replay() const { return same_on_all_machines(); }
 };
@@ -185,6 +188,12 @@ class LessonOf final : public Lesson {
     }
     return lesson;
   }
+  /// The same lesson with its bench at small sizes (`small_bench`).
+  LessonOf with_small_bench(Bench to_bench) const {
+    LessonOf lesson = *this;
+    lesson.small_bench_ = std::move(to_bench);
+    return lesson;
+  }
   /// The same lesson, which says what of its runs is of the machine (`replay`).
   LessonOf with_replay(const Replay& (*to_replay)()) const {
     LessonOf lesson = *this;
@@ -196,6 +205,11 @@ class LessonOf final : public Lesson {
   const Knobs& knobs() const override { return knobs_; }
   std::span<const Telling> telling() const override { return telling_; }
   std::span<const Settings> trials() const override { return trials_; }
+  std::optional<Report> small_bench(simt::Device& device, Progress& progress) const override {
+    if (small_bench_ == nullptr) return std::nullopt;
+    const StopWhenCancelled stop(device, progress);
+    return small_bench_(device, progress);
+  }
   const Replay& replay() const override { return replay_(); }
   std::optional<Settings> case_of(const Measurement& measurement) const override {
     return case_of_ == nullptr ? std::nullopt : case_of_(measurement);
@@ -233,7 +247,7 @@ class LessonOf final : public Lesson {
   KnobTable<Params> table_;
   Knobs knobs_;
   Run run_;
-  Bench bench_;
+  Bench bench_, small_bench_;
   CaseOf case_of_ = nullptr;
   std::vector<Telling> telling_;
   std::vector<Settings> trials_;

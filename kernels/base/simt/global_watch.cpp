@@ -73,14 +73,32 @@ void GlobalWatch::begin_launch() {
   released_.clear();
 }
 
-GlobalWatch::Array* GlobalWatch::at(std::uintptr_t address) {
-  const auto range = std::find_if(all_ranges_.begin(), all_ranges_.end(),
-                                  [&](const Region& each) { return each.holds(address); });
-  auto next = arrays_.upper_bound(address);
-  if (range == all_ranges_.end() || next == arrays_.begin()) return nullptr;
-  // What lies in another range says nothing of this one, as of a module's tables that are no variable of a kernel's.
-  Array& array = std::prev(next)->second;
-  return array.region.begin < range->begin ? nullptr : &array;
+GlobalWatch::Array* GlobalWatch::at(std::uintptr_t address, Region& nobody) {
+  std::uintptr_t from = 0, to = ~std::uintptr_t{0};
+  const auto between = [&](const Region& region) {
+    const std::uintptr_t end = region.begin + region.bytes;
+    if (end <= address) from = std::max(from, end);
+    if (region.begin > address) to = std::min(to, region.begin);
+  };
+  for (const Region& range : all_ranges_) {
+    if (!range.holds(address)) {
+      between(range);
+      continue;
+    }
+    // What lies in another range says nothing of this one, as of a module's tables that are no variable of a kernel's.
+    from = range.begin;
+    to = range.begin + range.bytes;
+    const auto next = arrays_.upper_bound(address);
+    if (next != arrays_.end()) between(next->second.region);
+    Array* const array = next == arrays_.begin() ? nullptr : &std::prev(next)->second;
+    if (array != nullptr && array->region.begin >= range.begin) {
+      if (array->region.holds(address) || array->fenced) return array;
+      between(array->region);
+    }
+    break;
+  }
+  nobody = {from, to - from};
+  return nullptr;
 }
 
 void GlobalView::begin_block(std::uint32_t block) {
@@ -88,7 +106,8 @@ void GlobalView::begin_block(std::uint32_t block) {
   fenced_ = told_ = false;
   known_.clear();
   polled_.clear();
-  last_ = nullptr;
+  recent_ = {};
+  nobody_ = {};
 }
 
 std::string GlobalView::name_of(const GlobalWatch::Array& array, std::uintptr_t address) const {
@@ -117,14 +136,22 @@ bool GlobalView::inside(GlobalWatch::Array* array, std::uintptr_t address, std::
   return false;
 }
 
+GlobalWatch::Array* GlobalView::array_at(std::uintptr_t address) {
+  if (nobody_.holds(address)) return nullptr;
+  for (GlobalWatch::Array* each : recent_) {
+    if (each != nullptr && each->region.holds(address)) return each;
+  }
+  GlobalWatch::Array* const found = global_watch().at(address, nobody_);
+  if (found != nullptr) recent_[oldest_++ % recent_.size()] = found;
+  return found;
+}
+
 void GlobalView::access(std::uintptr_t address, std::size_t bytes, SharedUse use, void** frame) {
   if (told_ || bytes == 0) return;
   GlobalWatch& watch = global_watch();
-  if (last_ == nullptr || !last_->region.holds(address)) {
-    last_ = watch.at(address);
-    if (last_ == nullptr) return;
-  }
-  GlobalWatch::Array& array = *last_;
+  GlobalWatch::Array* const found = array_at(address);
+  if (found == nullptr) return;
+  GlobalWatch::Array& array = *found;
   if (!inside(&array, address, bytes, use)) return;
   SharedRaces* races = runner_.races();
   if (use == SharedUse::atomic) release(address);

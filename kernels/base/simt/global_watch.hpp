@@ -78,8 +78,8 @@ class GlobalWatch {
   };
 
   void span_ranges();
-  /// The array that holds `address`, or ends nearest before it; null: none.
-  Array* at(std::uintptr_t address);
+  /// The array that holds `address`, or a fenced one that ends nearest before it. Null: none, as of all of `nobody`.
+  Array* at(std::uintptr_t address, Region& nobody);
 
   std::vector<Region> all_ranges_;
   Region ranges_;
@@ -131,7 +131,11 @@ class GlobalView {
   bool fenced_ = false, told_ = false;
   KnownBlocks known_;
   std::vector<std::uintptr_t> polled_;
-  GlobalWatch::Array* last_ = nullptr;
+  GlobalWatch::Array* array_at(std::uintptr_t address);
+
+  std::array<GlobalWatch::Array*, 4> recent_{};  ///< a kernel goes from one to the other and back
+  std::size_t oldest_ = 0;
+  GlobalWatch::Region nobody_;
 };
 
 /// What stands before each access of an edited kernel, whatever memory it is to. `frame` is that of the function which the

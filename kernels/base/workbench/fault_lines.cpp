@@ -83,6 +83,19 @@ std::vector<int> lines_of(const std::vector<const void*>& addresses, const Edite
   return lines;
 }
 
+bool stand_in_source(const std::vector<const void*>& kernels, const EditedModule& module,
+                     bool shared) {
+  // Without addr2line nobody can tell: then one too many counts.
+  static const bool blind = find_program("addr2line").empty();
+  const auto in_module = [&](const void* kernel) {
+    Dl_info info{};
+    return dladdr(kernel, &info) != 0 && info.dli_fname == module.file;
+  };
+  if (blind || shared) return std::any_of(kernels.begin(), kernels.end(), in_module);
+  const std::vector<int> lines = lines_of(kernels, module);
+  return std::any_of(lines.begin(), lines.end(), [](int line) { return line > 0; });
+}
+
 int line_of(const simt::FaultPlace& place, const EditedModule& module) {
   if (place.line > 0 && is_edited(place.file, module)) return static_cast<int>(place.line);
   for (const int line : lines_of(place.callers, module)) {

@@ -18,6 +18,11 @@ struct EditedModule {
 /// and for all where addr2line (binutils) is missing. Of code that was inlined it is the innermost line of that source.
 std::vector<int> lines_of(const std::vector<const void*>& addresses, const EditedModule& module);
 
+/// Whether one of the kernels (addresses of the calling process) stands in the edited source. Of a source that others include,
+/// and where addr2line is missing: in its module.
+bool stand_in_source(const std::vector<const void*>& kernels, const EditedModule& module,
+                     bool shared);
+
 /// The line of the edited source in which it happened; 0: none is known.
 int line_of(const simt::FaultPlace& place, const EditedModule& module);
 

@@ -1,18 +1,16 @@
 #include "kernels/base/workbench/trials.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <optional>
 #include <utility>
 
 #include "kernels/base/lab/plural.hpp"
+#include "kernels/base/simt/clockless.hpp"
 #include "kernels/base/workbench/fault_lines.hpp"
 #include "kernels/base/workbench/guarded.hpp"
-#include "kernels/base/workbench/program.hpp"
 #include "kernels/base/workbench/sources.hpp"
 
 namespace tilestep::workbench {
@@ -22,6 +20,7 @@ using Clock = std::chrono::steady_clock;
 using simt::ThreadOrder;
 
 constexpr const char* kTable = "trials";
+constexpr const char* kSmallBench = "the bench at small sizes";
 
 /// What a lesson's trace says a kernel asks of the machine, by the measurement's id, and its words.
 constexpr std::pair<std::string_view, std::string_view> kCosts[] = {
@@ -75,36 +74,59 @@ class Trials {
         trials_.push_back(std::move(trial));
       }
     }
+    if (trials_.empty()) try_bench();
     return made();
   }
 
  private:
   /// False: it runs nothing of the source.
   bool tried(Trial& trial, const lab::Settings& settings) {
-    const auto ascending = attempt(trial, settings, ThreadOrder::ascending);
+    const auto run = [&](const simt::EmulationOptions& options) {
+      const auto device = simt::make_emulated_device(run_.kernels.table(), options);
+      return run_.lesson.run(settings, *device, progress_);
+    };
+    const auto ascending = attempt(trial, run, ThreadOrder::ascending);
     if (!launches_edited()) return false;
     if (trial.result == Trial::Result::wrong) return true;
-    attempt(trial, settings, ThreadOrder::shuffled);
-    if (trial.result == Trial::Result::wrong) {
-      trial.found += ", with the threads of a block in shuffled order";
-    } else if (has_cost(*ascending)) {
+    attempt_shuffled(trial, run);
+    if (trial.result != Trial::Result::wrong && has_cost(*ascending)) {
       const auto device = simt::make_emulated_device(run_.original);
       trial.cost = cost_of(*ascending, run_.lesson.run(settings, *device, progress_));
     }
     return true;
   }
 
-  /// Runs it once. Nothing: there is no report.
-  std::optional<lab::Report> attempt(Trial& trial, const lab::Settings& settings,
-                                     ThreadOrder order) {
+  /// Of a source that no setting reaches: the bench, small, has its checks.
+  void try_bench() {
+    progress_.report(0.9, kSmallBench);
+    const auto bench = [&](const simt::EmulationOptions& options) {
+      simt::emulated::ClocklessDevice device(run_.kernels.table(), options);
+      return run_.lesson.small_bench(device, progress_).value_or(lab::Report());
+    };
+    Trial trial{kSmallBench, Trial::Result::not_tried, "", ""};
+    limits_.deadline = std::chrono::seconds(60);  // of many launches
+    attempt(trial, bench, ThreadOrder::ascending);
+    if (!launches_edited()) return;
+    if (trial.result != Trial::Result::wrong) attempt_shuffled(trial, bench);
+    trials_.push_back(std::move(trial));
+  }
+
+  template <class Run>
+  void attempt_shuffled(Trial& trial, const Run& run) {
+    attempt(trial, run, ThreadOrder::shuffled);
+    if (trial.result == Trial::Result::wrong) {
+      trial.found += ", with the threads of a block in shuffled order";
+    }
+  }
+
+  /// Calls `run` once with the options of its device. Nothing: there is no report.
+  template <class Run>
+  std::optional<lab::Report> attempt(Trial& trial, const Run& run, ThreadOrder order) {
     launched_.clear();
     trial.result = Trial::Result::right;
     try {
-      lab::Report report = guarded(module_, [&] {
-        const auto device = simt::make_emulated_device(run_.kernels.table(),
-                                                       {.order = order, .launched = &launched_});
-        return run_.lesson.run(settings, *device, progress_);
-      });
+      lab::Report report = guarded(
+          module_, [&] { return run({.order = order, .launched = &launched_}); }, limits_);
       trial.found = found_in(report);
       if (trial.found.empty()) return report;
     } catch (const Cancelled&) {
@@ -124,27 +146,10 @@ class Trials {
     return std::nullopt;
   }
 
-  /// Whether one of the kernels that were launched stands in the edited source; where that is shared, in its module.
   bool launches_edited() {
     std::sort(launched_.begin(), launched_.end());
     launched_.erase(std::unique(launched_.begin(), launched_.end()), launched_.end());
-    std::vector<const void*> unknown;
-    for (const void* kernel : launched_) {
-      if (edited_.count(kernel) == 0) unknown.push_back(kernel);
-    }
-    // Without addr2line nobody can tell: then a setting too many is tried.
-    static const bool blind = find_program("addr2line").empty();
-    const std::vector<int> lines = lines_of(unknown, module_);
-    for (std::size_t i = 0; i < unknown.size(); ++i) {
-      edited_[unknown[i]] = lines[i] > 0 || ((blind || shared_) && in_module(unknown[i]));
-    }
-    return std::any_of(launched_.begin(), launched_.end(),
-                       [&](const void* kernel) { return edited_.at(kernel); });
-  }
-
-  bool in_module(const void* kernel) const {
-    Dl_info info{};
-    return dladdr(kernel, &info) != 0 && info.dli_fname == module_.file;
+    return stand_in_source(launched_, module_, shared_);
   }
 
   static bool has_cost(const lab::Report& report) {
@@ -180,8 +185,8 @@ class Trials {
   lab::Progress& progress_;
   const EditedModule module_;
   const bool shared_;
-  std::vector<const void*> launched_;   ///< by the last attempt
-  std::map<const void*, bool> edited_;  ///< of kernels: whether they stand in the edited source
+  RunLimits limits_;
+  std::vector<const void*> launched_;  ///< by the last attempt
   std::vector<Trial> trials_;
   bool lost_ = false;  ///< a kernel was stopped in the middle of something
 };
@@ -212,7 +217,9 @@ const Trial* first_wrong(const std::vector<Trial>& trials) {
 }
 
 std::string sentence_of(const std::vector<Trial>& trials) {
-  if (trials.empty()) return "No run of the lesson reaches this source: tilestep bench does.";
+  if (trials.empty()) {
+    return "Nothing of this source runs under emulation: on its GPU tilestep bench runs it.";
+  }
   const auto count = [&](Trial::Result result) {
     return std::count_if(trials.begin(), trials.end(),
                          [&](const Trial& each) { return each.result == result; });
@@ -225,6 +232,9 @@ std::string sentence_of(const std::vector<Trial>& trials) {
   }
   const auto right = count(Trial::Result::right);
   const auto all = static_cast<std::int64_t>(trials.size());
+  if (right == all && trials.front().knobs == kSmallBench) {
+    return fmt::format("Right in {}; no run of the lesson reaches this source.", kSmallBench);
+  }
   std::string text =
       right == all
           ? fmt::format("Right with {}.", all == 1 ? "the one setting that tells"

@@ -15,7 +15,8 @@ namespace tilestep::workbench {
 /// What came of one of them.
 struct Trial {
   enum class Result { right, wrong, not_tried };  ///< not_tried: there was no time left for it
-  std::string knobs;  ///< that differ from the defaults: "preset=masked keys=40"; "defaults"
+  /// That differ from the defaults: "preset=masked keys=40"; "defaults"; "the bench at small sizes".
+  std::string knobs;
   Result result = Result::right;
   std::string found;  ///< what is wrong, as the end of a sentence: "the check output finds NaN"
   std::string cost;   ///< of a right one what `cost_of` says
@@ -34,7 +35,7 @@ struct TrialRun {
 };
 
 /// Runs the edited kernel at those of the lesson's trial settings that launch a kernel of its source, each in two orders
-/// of the threads, under emulation. The report has the table `trials`, the check `trials` and a summary in a sentence. Where
+/// of the threads, under emulation; where none does, in the lesson's small bench. The report has the table `trials`, the check `trials` and a summary in a sentence. Where
 /// a setting ends the process the report says so (`device_lost`), and the others were not tried. Throws Cancelled; Error
 /// (unavailable) where the memory is not enough.
 lab::Report run_trials(const TrialRun& run, lab::Progress& progress);

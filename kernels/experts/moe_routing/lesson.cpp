@@ -322,6 +322,9 @@ const lab::Lesson& lesson() {
                          .scheme = Scheme::padded_to_capacity},
                         {.tokens = 19, .routing = Routing::one_hot},
                         {.tokens = 1}})
+          .with_small_bench([](simt::Device& device, lab::Progress& progress) {
+            return bench_report(device, progress, {20, 64, 256, {3, 5}, true});
+          })
           .with_replay(replay_of_runs);
   return lesson;
 }

@@ -170,6 +170,9 @@ const lab::Lesson& lesson() {
                {.variant = Variant::multicast, .m = 200, .n = 136, .k = 200},
                {.variant = Variant::persistent, .stages = 3, .m = 300, .n = 136, .k = 200},
                {.variant = Variant::ping_pong, .stages = 3, .m = 300, .n = 136, .k = 200}})
+          .with_small_bench([](simt::Device& device, lab::Progress& progress) {
+            return bench_report(device, progress, BenchSizes::tiny());
+          })
           .with_replay(replay_of_runs);
   return lesson;
 }

@@ -15,6 +15,10 @@ struct BenchSizes {
   BenchPace pace = {};
   bool quick = false;
 
+  /// What the emulation does in a moment.
+  static BenchSizes tiny() {
+    return {.lengths = {136}, .heads = {2, 1}, .pace = {.rounds = 1, .peers = false}};
+  }
   static BenchSizes of_quick() {
     return {.lengths = {4096}, .head_dims = {128}, .heads = {16}, .quick = true};
   }

@@ -41,6 +41,17 @@ struct BenchSizes {
   int rounds = 3, side_rounds = 1;
   double settle_ms = 600, side_settle_ms = 150;
   bool quick = false;  ///< the ladder alone
+
+  /// What the emulation does in a moment.
+  static BenchSizes tiny() {
+    return {.step = {.heads = 4, .kv_heads = 2, .batch = 3, .context = 40},
+            .batches = {1, 3},
+            .contexts = {17},
+            .shared_by = {1, 2, 4},
+            .splits = 2,
+            .latent_page_sizes = {16},
+            .rounds = 1};
+  }
 };
 
 /// The bench with these sizes. The device can time.

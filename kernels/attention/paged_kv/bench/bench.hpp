@@ -13,6 +13,13 @@ struct BenchSizes {
   std::vector<int> prefixes = {2048, 4096, 7168};  ///< tokens that all requests have in common
   double settle_ms = 150;
   bool quick = false;  ///< pages alone
+
+  /// What the emulation does in a moment.
+  static BenchSizes tiny() {
+    return {.step = {.heads = 4, .kv_heads = 2, .batch = 3, .context = 40},
+            .page_sizes = {1, 16},
+            .prefixes = {32}};
+  }
 };
 
 /// The bench with these sizes. The device can time.

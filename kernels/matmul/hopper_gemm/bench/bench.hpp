@@ -24,6 +24,10 @@ struct BenchSizes {
   double turn_ms = 2000;  ///< of a kernel in a round
   bool quick = false;     ///< the ladder of the edges alone
 
+  /// What the emulation does in a moment.
+  static BenchSizes tiny() {
+    return {{64}, 64, {64, 64, 128}, 128, 64, {{136, 64, 72}}, 128, {64}, 8, 1, 0};
+  }
   static BenchSizes of_quick() { return {.edges = {8192}, .quick = true}; }
 };
 

@@ -10,24 +10,11 @@ using namespace tilestep;
 using namespace tilestep::attention_backward;
 using tests::contains;
 
-namespace {
-
-BenchSizes tiny() {
-  BenchSizes sizes;
-  sizes.lengths = {136};
-  sizes.heads = {2, 1};
-  sizes.pace.rounds = 1;
-  sizes.pace.peers = false;
-  return sizes;
-}
-
-}  // namespace
-
 TEST_CASE("the backward pass's bench compares and times both of its rungs",
           "[attention_backward]") {
   tests::TimedEmulation device(kKernels);
   device.pretend().memory_bytes = std::size_t{1} << 34;
-  const lab::Report report = bench_report(device, tests::unwatched, tiny());
+  const lab::Report report = bench_report(device, tests::unwatched, BenchSizes::tiny());
   tests::check_holds(report);
   CHECK(report.checks.size() == count_of<BackwardRung>());
   CHECK(tests::table_in(report, "backward").rows.size() == 2 * 2 * count_of<BackwardRung>());
@@ -42,7 +29,7 @@ TEST_CASE("the backward pass's bench compares and times both of its rungs",
 TEST_CASE("the backward pass's quick bench has one length", "[attention_backward]") {
   tests::TimedEmulation device(kKernels);
   device.pretend().memory_bytes = std::size_t{1} << 34;
-  BenchSizes sizes = tiny();
+  BenchSizes sizes = BenchSizes::tiny();
   sizes.head_dims = {64};
   sizes.quick = true;
   const lab::Report report = bench_report(device, tests::unwatched, sizes);

@@ -16,34 +16,11 @@ namespace {
 
 simt::KernelEntry kTable[] = {{"decode", kernels_emulated}};
 
-Step small_step() {
-  Step step;
-  step.heads = 4;
-  step.kv_heads = 2;
-  step.head_dim = 128;
-  step.batch = 3;
-  step.context = 40;
-  return step;
-}
-
-BenchSizes tiny() {
-  BenchSizes sizes;
-  sizes.step = small_step();
-  sizes.batches = {1, 3};
-  sizes.contexts = {17};
-  sizes.shared_by = {1, 2, 4};
-  sizes.splits = 2;
-  sizes.latent_heads = 128;
-  sizes.latent_page_sizes = {16};
-  sizes.rounds = 1;
-  return sizes;
-}
-
 }  // namespace
 
 TEST_CASE("decode's bench compares, times and counts all that it has", "[decode]") {
   tests::TimedEmulation device(kTable);
-  const lab::Report report = bench_report(device, tests::unwatched, tiny());
+  const lab::Report report = bench_report(device, tests::unwatched, BenchSizes::tiny());
   tests::check_holds(report);
   const std::size_t rungs = count_of<Rung>();
   CHECK(tests::table_in(report, "ladder").rows.size() == rungs);
@@ -58,7 +35,7 @@ TEST_CASE("decode's bench compares, times and counts all that it has", "[decode]
   // All take 1 ms here.
   const lab::Measurement* rate = report.measurement("decode_rate", "paged-balanced");
   REQUIRE(rate != nullptr);
-  CHECK(rate->value == Approx(least_bytes(small_step()) / 1e6));
+  CHECK(rate->value == Approx(least_bytes(BenchSizes::tiny().step) / 1e6));
   CHECK(report.measurement("fraction_of_read", "paged-balanced")->value == Approx(1));
   CHECK(report.measurement("fraction_of_cudnn") == nullptr);
   CHECK(report.measurement("format_speedup", "int4 pages of 16")->value == Approx(1));
@@ -68,7 +45,7 @@ TEST_CASE("decode's bench compares, times and counts all that it has", "[decode]
 
 TEST_CASE("decode's quick bench has the ladder alone", "[decode]") {
   tests::TimedEmulation device(kTable);
-  BenchSizes sizes = tiny();
+  BenchSizes sizes = BenchSizes::tiny();
   sizes.quick = true;
   const lab::Report report = bench_report(device, tests::unwatched, sizes);
   tests::check_quick(report, {"formats", "schemes", "batches", "contexts", "latent", "bytes"});
@@ -77,7 +54,7 @@ TEST_CASE("decode's quick bench has the ladder alone", "[decode]") {
 
 TEST_CASE("ragged requests have as many tokens as even ones, and each byte counts once",
           "[decode]") {
-  Step step = small_step();
+  Step step = BenchSizes::tiny().step;
   step.batch = 8;
   step.context = 1000;
   const std::vector<int> ragged = contexts_of(step);
@@ -98,7 +75,7 @@ TEST_CASE("ragged requests have as many tokens as even ones, and each byte count
 TEST_CASE("decode's peer adds up every word", "[decode]") {
   tests::TimedEmulation device(kTable);
   for (const int context : {1, 16, 333}) {
-    Step step = small_step();
+    Step step = BenchSizes::tiny().step;
     step.context = context;
     BenchProblem problem(device, kernels_of(device), step);
     CHECK(problem.read(2).verify().ok());

@@ -79,13 +79,7 @@ TEST_CASE("Paged cache: what is too large is explained in part", "[paged_kv]") {
 
 TEST_CASE("paged-kv's bench compares, times and counts all that it has", "[paged_kv]") {
   tests::TimedEmulation device(kTable);
-  BenchSizes sizes;
-  sizes.step.heads = 4;
-  sizes.step.kv_heads = 2;
-  sizes.step.batch = 3;
-  sizes.step.context = 40;
-  sizes.page_sizes = {1, 16};
-  sizes.prefixes = {32};
+  BenchSizes sizes = BenchSizes::tiny();
   const lab::Report report = bench_report(device, tests::unwatched, sizes);
   tests::check_holds(report);
   CHECK(tests::table_in(report, "page_sizes").rows.size() == 2);

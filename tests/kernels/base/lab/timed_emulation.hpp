@@ -9,7 +9,7 @@
 
 #include "kernels/base/lab/quick.hpp"
 #include "kernels/base/lab/recording.hpp"
-#include "kernels/base/simt/emulated_device.hpp"
+#include "kernels/base/simt/clockless.hpp"
 #include "kernels/catalog.hpp"
 #include "tests/catch.hpp"
 #include "tests/reports.hpp"
@@ -18,10 +18,10 @@ namespace tilestep::tests {
 
 /// The emulation, pretending to a clock and to counters, so that the code of a bench runs where
 /// there is no GPU: its layouts, its comparisons and its tables are real, its times are not.
-class TimedEmulation final : public simt::emulated::EmulatedDevice {
+class TimedEmulation final : public simt::emulated::ClocklessDevice {
  public:
   explicit TimedEmulation(std::span<const simt::KernelEntry> table = emulated_kernels())
-      : EmulatedDevice(table, {}), info_(EmulatedDevice::info()) {
+      : ClocklessDevice(table, {}), info_(EmulatedDevice::info()) {
     info_.name = "pretended";
     info_.multiprocessors = 2;
   }
@@ -38,7 +38,6 @@ class TimedEmulation final : public simt::emulated::EmulatedDevice {
   const simt::KernelSet& kernels(std::string_view lesson) const override {
     return replaced_kernels != nullptr ? *replaced_kernels : EmulatedDevice::kernels(lesson);
   }
-  bool can_time() const override { return true; }
   std::vector<double> time_ms(const std::function<void()>& work,
                               const simt::TimingPlan& plan) override {
     if (runs_timed_work) work();
