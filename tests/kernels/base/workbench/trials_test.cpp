@@ -68,6 +68,7 @@ TEST_CASE("trial settings are right with the lesson's own kernels, and run every
       "kernels/experts/moe_routing/grouped_wgmma.cu",
       "kernels/matmul/hopper_gemm/block_scaled.cu",
       "kernels/matmul/hopper_gemm/resident.cu",
+      "kernels/memory/coalescing/sweep.cu",
       "kernels/numbers/accumulator_precision/tensor_core.cu"};
   std::set<std::string> never;
   for (const lab::Lesson* lesson : lessons()) {
