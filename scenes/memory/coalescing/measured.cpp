@@ -91,7 +91,7 @@ measured::View element_view() {
 measured::View launch_view() {
   using namespace measured;
   return {.name = "Loads and blocks",
-          .how = "strided; resident blocks: as many as fit, each for many elements a thread",
+          .how = "strided accesses; resident blocks stay to the end",
           .filters = {{"launch_access", "access"},
                       {"launch_element", "element_bytes", "{} B", "4", "element"}},
           .plots = {Lines{.id = "bandwidth_by_launch",
@@ -188,8 +188,8 @@ measured::Spec CoalescingScene::measured_spec() const {
                   against("bandwidth_by_offset", "offset", "4-byte elements by misalignment",
                           "offset in elements", offset)}},
        dram_view(),
-       launch_view(),
        element_view(),
+       launch_view(),
        {.name = "Patterns",
         .how =
             "stride 2, offset 1, 4 fields; 4 loads a thread; expected: the copy times useful over "
