@@ -15,13 +15,15 @@ __global__ void fma(simt::Global<const float> in, simt::Global<float> out, float
   if ((active >> (threadIdx.x / kLanes) & 1) == 0) return;
   const Index thread = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x;
   const float add = in[thread];
+  // Of each branch 64 to 128 multiply-adds, however many chains: its instructions take issue slots too.
+  [[maybe_unused]] constexpr int kUnrolled = kChains <= 2 ? 64 : kChains <= 4 ? 32 : 16;
   float x[kChains];
   for (int c = 0; c < kChains; ++c) x[c] = static_cast<float>(c);
   out[thread] = add;  // it is there before the first clock
   probe.start();
   for (int s = 0; s < segments; ++s) {
     const unsigned issued = probe.now();
-#pragma unroll 16
+#pragma unroll kUnrolled
     for (int i = 0; i < steps; ++i) {
 #pragma unroll
       for (int c = 0; c < kChains; ++c) x[c] = fmaf(x[c], scale, add);  // [step: issue]

@@ -4,9 +4,9 @@
 //   scatter   out[…] = in[i]: loads plainly, stores by pattern
 //
 // Which element is thread i's is all that the patterns differ in. The pattern is known to the
-// compiler: of the switch the line of one pattern is left. The ladders of copies and transposes are
-// in ladders.cu. What lies between kernel and accessors is in simt/simt.hpp: compiled by nvcc, an
-// accessor is a plain pointer.
+// compiler: of the switch the line of one pattern is left. The same lines with several loads a thread
+// are in sweep.cu, the ladders of copies and transposes in ladders.cu. What lies between kernel and
+// accessors is in simt/simt.hpp: compiled by nvcc, an accessor is a plain pointer.
 
 #include <cstdint>
 
@@ -37,9 +37,8 @@ __device__ inline Index permuted(Index i, const PatternShape& s) {
 }
 
 template <class Which, class In, class Out>
-__global__ void gather(In in, Out out, PatternShape s, Which pattern) {
-  const Index i = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i >= s.elements) return;
+__device__ inline void gather_element(In in, Out out, Index i, const PatternShape& s,
+                                      Which pattern) {
   switch (pattern) {
     case Pattern::sequential:
       out[i] = in[i];  // [step: load sequential]
@@ -87,9 +86,8 @@ __global__ void gather(In in, Out out, PatternShape s, Which pattern) {
 }
 
 template <class Which, class In, class Out>
-__global__ void scatter(In in, Out out, PatternShape s, Which pattern) {
-  const Index i = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i >= s.elements) return;
+__device__ inline void scatter_element(In in, Out out, Index i, const PatternShape& s,
+                                       Which pattern) {
   switch (pattern) {
     case Pattern::sequential:
       out[i] = in[i];  // [step: store sequential]
@@ -134,6 +132,18 @@ __global__ void scatter(In in, Out out, PatternShape s, Which pattern) {
       out[i / 32 * 256 + s.lane_element[i % 32]] = in[i];  // [step: store custom]
       break;
   }
+}
+
+template <class Which, class In, class Out>
+__global__ void gather(In in, Out out, PatternShape s, Which pattern) {
+  const Index i = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < s.elements) gather_element(in, out, i, s, pattern);
+}
+
+template <class Which, class In, class Out>
+__global__ void scatter(In in, Out out, PatternShape s, Which pattern) {
+  const Index i = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < s.elements) scatter_element(in, out, i, s, pattern);
 }
 
 }  // namespace tilestep::coalescing::SIMT_BACKEND

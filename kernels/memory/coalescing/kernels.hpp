@@ -65,6 +65,12 @@ struct TransposeShape {
   bool down_columns = false;  ///< blocks that follow each other lie below each other
 };
 
+/// How a sweep is launched.
+struct SweepConfig {
+  int loads = 1;            ///< of a thread before its first store: 1 or 4
+  std::int64_t blocks = 0;  ///< 0: as many as there is work for; else each takes chunk after chunk
+};
+
 class Kernels : public simt::KernelSet {
  public:
   /// The timed kernel, asynchronous. `in` and `out` hold elements of `shape.element_bytes` and are
@@ -73,6 +79,10 @@ class Kernels : public simt::KernelSet {
   virtual void access(simt::Device& device, const PatternShape& shape,
                       simt::Span<const unsigned char> in, simt::Span<unsigned char> out,
                       const simt::Tape& tape = {}, std::int64_t blocks = 0) const = 0;
+
+  /// The same accesses by more loads a thread or fewer blocks. Throws Error for loads that are not compiled.
+  virtual void sweep(simt::Device& device, const PatternShape& shape, const SweepConfig& config,
+                     simt::Span<const unsigned char> in, simt::Span<unsigned char> out) const = 0;
 
   /// Fills with random bits that depend on `seed` and the position alone.
   virtual void fill_random(simt::Device& device, simt::Span<unsigned> words,

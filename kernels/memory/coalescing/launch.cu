@@ -1,15 +1,16 @@
-// Coalescing: how the kernels of access.cu and ladders.cu are launched.
+// Coalescing: how the kernels of access.cu, sweep.cu and ladders.cu are launched.
 
+#include <bit>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
-#include "kernels/memory/coalescing/access.cu"
 #include "kernels/memory/coalescing/kernels.hpp"
 #include "kernels/memory/coalescing/ladders.cu"
+#include "kernels/memory/coalescing/sweep.cu"
 
 namespace tilestep::coalescing::SIMT_BACKEND {
 
@@ -42,20 +43,10 @@ void with_pattern(Pattern pattern, Run run) {
 /// Calls `run` with a value of an element type of `bytes`.
 template <class Run>
 void with_element(int bytes, Run run) {
-  switch (bytes) {
-    case 1:
-      return run(static_cast<unsigned char>(0));
-    case 2:
-      return run(static_cast<unsigned short>(0));
-    case 4:
-      return run(0u);
-    case 8:
-      return run(uint2{});
-    case 16:
-      return run(uint4{});
-    default:
-      throw Error("element_bytes is " + std::to_string(bytes) + "; allowed: 1, 2, 4, 8, 16");
-  }
+  using Elements = std::tuple<unsigned char, unsigned short, unsigned, uint2, uint4>;
+  simt::with_constant<1, 2, 4, 8, 16>("element_bytes", bytes, [&](auto size) {
+    run(std::tuple_element_t<std::countr_zero(unsigned{size}), Elements>{});
+  });
 }
 
 /// Starts gather or scatter on `blocks` blocks. `pattern` is a constant, or a value.
@@ -65,6 +56,20 @@ void launch_access(simt::Device& device, const PatternShape& shape, Index blocks
   const bool load = shape.access == Access::load;
   simt::launch(device, simt::row_of_blocks(load ? "gather" : "scatter", blocks, kThreadsPerBlock),
                load ? gather<Which, In, Out> : scatter<Which, In, Out>, in, out, shape, pattern);
+}
+
+/// Starts their sweeps.
+template <int kLoads, class E, class Which, class In, class Out>
+void launch_sweep(simt::Device& device, const PatternShape& shape, Index blocks, Which pattern,
+                  const In& in, const Out& out) {
+  const bool load = shape.access == Access::load;
+  const Index all = simt::blocks_for(shape.elements, kThreadsPerBlock * kLoads);
+  if (blocks <= 0 || blocks > all) blocks = all;
+  simt::launch(
+      device,
+      simt::row_of_blocks(load ? "gather_sweep" : "scatter_sweep", blocks, kThreadsPerBlock),
+      load ? gather_sweep<kLoads, E, Which, In, Out> : scatter_sweep<kLoads, E, Which, In, Out>, in,
+      out, shape, pattern);
 }
 
 // ---- ladders.cu ---------------------------------------------------------------------------------
@@ -125,6 +130,26 @@ class KernelsHere final : public Kernels {
       with_pattern(shape.pattern, [&](auto pattern) {
         launch_access(device, shape, simt::blocks_for(shape.elements, kThreadsPerBlock), pattern,
                       simt::global(from, "in"), simt::global(to, "out"));
+      });
+    });
+  }
+
+  void sweep(simt::Device& device, const PatternShape& shape, const SweepConfig& config,
+             simt::Span<const unsigned char> in, simt::Span<unsigned char> out) const override {
+    check_access(shape, in.count, out.count);
+    if (config.loads != 4 && (config.loads != 1 || shape.pattern != Pattern::strided)) {
+      throw Error("sweep: 4 loads a thread are compiled, and 1 of the pattern strided");
+    }
+    with_element(shape.element_bytes, [&](auto element) {
+      using E = decltype(element);
+      const auto from = simt::global(elements_of<const E>(in), "in");
+      const auto to = simt::global(elements_of<E>(out), "out");
+      if (config.loads == 1) {
+        using Strided = std::integral_constant<Pattern, Pattern::strided>;
+        return launch_sweep<1, E>(device, shape, config.blocks, Strided{}, from, to);
+      }
+      with_pattern(shape.pattern, [&](auto pattern) {
+        launch_sweep<4, E>(device, shape, config.blocks, pattern, from, to);
       });
     });
   }

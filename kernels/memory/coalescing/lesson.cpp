@@ -8,6 +8,7 @@
 
 #include "kernels/base/lab/random.hpp"
 #include "kernels/base/lab/replay.hpp"
+#include "kernels/memory/coalescing/bench/bench.hpp"
 #include "kernels/memory/coalescing/kernels.hpp"
 #include "kernels/memory/coalescing/reference.hpp"
 #include "kernels/memory/coalescing/report.hpp"
@@ -271,6 +272,12 @@ const lab::Lesson& lesson() {
                {.pattern = Pattern::permuted_warp,
                 .element_size = ElementSize::bytes_2,
                 .elements = 33}})
+          .with_small_bench([](simt::Device& device, lab::Progress& progress) {
+            Bench bench{{device, progress}};
+            bench.sizes = bench_sizes(1 << 20);
+            bench_patterns(bench, 1);
+            return bench.report;
+          })
           .with_replay(replay_of_runs);
   return lesson;
 }

@@ -88,35 +88,27 @@ std::int64_t IndexWalk::next() {
   return 0;
 }
 
-std::vector<unsigned char> reference_output(const PatternShape& shape, std::int64_t threads,
-                                            std::span<const unsigned char> in,
-                                            unsigned char before) {
+std::int64_t wrong_elements(const PatternShape& shape, std::int64_t threads,
+                            std::span<const unsigned char> in, std::span<const unsigned char> out,
+                            unsigned char before) {
   const bool load = shape.access == Access::load;
   const auto size = static_cast<std::size_t>(shape.element_bytes);
   const std::int64_t count = load ? shape.elements : shape.array_elements;
-  std::vector<unsigned char> out(static_cast<std::size_t>(count) * size, before);
+  std::vector<unsigned char> expected(static_cast<std::size_t>(count) * size, before);
+  assert(out.size() >= expected.size());
   IndexWalk walk(shape);
   for (std::int64_t thread = 0; thread < threads; ++thread) {
     const std::int64_t index = walk.next();
     const std::int64_t to = load ? thread : index;
     const std::int64_t from = load ? index : thread;
-    std::memcpy(&out[static_cast<std::size_t>(to) * size],
+    std::memcpy(&expected[static_cast<std::size_t>(to) * size],
                 &in[static_cast<std::size_t>(from) * size], size);
   }
-  return out;
-}
-
-std::int64_t wrong_elements(const PatternShape& shape, std::int64_t threads,
-                            std::span<const unsigned char> in, std::span<const unsigned char> out,
-                            unsigned char before) {
-  const auto size = static_cast<std::size_t>(shape.element_bytes);
-  const std::vector<unsigned char> expected = reference_output(shape, threads, in, before);
-  assert(out.size() >= expected.size());
   if (std::memcmp(out.data(), expected.data(), expected.size()) == 0) return 0;
   const auto same = [&](const unsigned char* a, const unsigned char* b) {
     return std::memcmp(a, b, size) == 0;
   };
-  const bool any_lane = shape.access == Access::store && shape.pattern == Pattern::broadcast;
+  const bool any_lane = !load && shape.pattern == Pattern::broadcast;
   std::int64_t wrong = 0;
   for (std::size_t at = 0; at < expected.size() / size; ++at) {
     bool right = same(&out[at * size], &expected[at * size]);

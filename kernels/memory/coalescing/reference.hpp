@@ -25,13 +25,8 @@ class IndexWalk {
   std::vector<std::uint32_t> order_;  ///< of the lanes, or what follows each place when permuted
 };
 
-/// What `out` holds after the first `threads` threads of a launch, where it held `before` in every
-/// byte. With a broadcast store the last lane's value wins here; any of the warp's is right.
-std::vector<unsigned char> reference_output(const PatternShape& shape, std::int64_t threads,
-                                            std::span<const unsigned char> in,
-                                            unsigned char before);
-
-/// How many elements of `out` are not what the first `threads` threads may leave there.
+/// How many elements of `out`, where every byte was `before`, are not what the first `threads` threads of a launch may
+/// leave there: of a broadcast store the value of any lane.
 std::int64_t wrong_elements(const PatternShape& shape, std::int64_t threads,
                             std::span<const unsigned char> in, std::span<const unsigned char> out,
                             unsigned char before);

@@ -153,7 +153,7 @@ std::vector<measured::View> of_memory() {
 std::vector<measured::View> of_the_machine() {
   using namespace measured;
   return {{.name = "FLOP/s",
-           .how = "FP32 multiply-adds; all chains of a multiprocessor count alike",
+           .how = "FP32, two for each multiply-add; all chains of a multiprocessor count alike",
            .plots = {Lines{.id = "chains",
                            .title = "Rate",
                            .x_label = "warps × ilp",

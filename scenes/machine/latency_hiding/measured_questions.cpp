@@ -169,8 +169,8 @@ std::optional<Question> chains_question(const lab::Report& bench) {
               text_in(*table, *one, "ilp")),
           *fast / *slow, {1, 1.5, 2, 4, 8},
           fmt::format(
-              "one chain waits about four cycles for each result, and four or more fill them; the "
-              "launch itself is a part of both times ({:.3g} against {:.3g} TFLOP/s, {}).",
+              "one chain waits about four cycles for each result, and four or more fill them "
+              "({:.3g} against {:.3g} TFLOP/s, {}).",
               *fast, *slow, measured::where_measured(bench))));
 }
 

@@ -87,6 +87,26 @@ measured::View element_view() {
           .needs = "bandwidth_by_element"};
 }
 
+/// What one load a thread costs, and new blocks all the time, beside what the sectors do.
+measured::View launch_view() {
+  using namespace measured;
+  return {.name = "Loads and blocks",
+          .how = "strided accesses; resident blocks stay to the end",
+          .filters = {{"launch_access", "access"},
+                      {"launch_element", "element_bytes", "{} B", "4", "element"}},
+          .plots = {Lines{.id = "bandwidth_by_launch",
+                          .title = "Useful bandwidth by stride",
+                          .x_label = "stride in elements",
+                          .y_label = "useful GB/s",
+                          .x_log = true,
+                          .rows = {.table = "bandwidth_by_launch"},
+                          .x = "stride",
+                          .series = "launch",
+                          .y = "bandwidth",
+                          .roof = kCopy}},
+          .needs = "bandwidth_by_launch"};
+}
+
 // ---- banks --------------------------------------------------------------------------------------
 
 int bank_of(std::int32_t byte) {
@@ -163,14 +183,17 @@ measured::Spec CoalescingScene::measured_spec() const {
   return {
       "bandwidth_by_stride",
       {{.name = "Stride and offset",
-        .how = how,
+        .how = how + "; 4 loads a thread",
         .plots = {by_stride,
                   against("bandwidth_by_offset", "offset", "4-byte elements by misalignment",
                           "offset in elements", offset)}},
        dram_view(),
        element_view(),
+       launch_view(),
        {.name = "Patterns",
-        .how = "stride 2, offset 1, 4 fields; expected: the copy times useful over moved bytes",
+        .how =
+            "stride 2, offset 1, 4 fields; 4 loads a thread; expected: the copy times useful over "
+            "moved bytes",
         .filters = {{"pattern_access", "access"},
                     {"pattern_element", "element_bytes", "{} B", "4", "element"}},
         .plots = {Bars{.id = "bandwidth_by_pattern",

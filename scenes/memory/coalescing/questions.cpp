@@ -150,27 +150,30 @@ void CoalescingScene::find_events() {
 
 namespace {
 
-/// Wide and strided against narrow and sequential.
+/// Wide and strided against narrow and sequential, by one load a thread.
 std::optional<Question> wide_question(const lab::Report& bench) {
-  const auto of = [&](const char* pattern, const char* bytes) {
-    return number_with(bench, "bandwidth_by_pattern",
-                       {{"pattern", pattern}, {"element_bytes", bytes}, {"access", "load"}},
-                       "bandwidth");
+  const auto of = [&](const char* stride, const char* bytes, const char* launch) {
+    return number_with(
+        bench, "bandwidth_by_launch",
+        {{"stride", stride}, {"element_bytes", bytes}, {"access", "load"}, {"launch", launch}},
+        "bandwidth");
   };
-  const auto wide = of("strided", "16"), narrow = of("sequential", "4");
-  if (!wide || !narrow) return std::nullopt;
+  const auto wide = of("2", "16", "1 load a thread"), narrow = of("1", "4", "1 load a thread"),
+             four = of("1", "4", "4 loads a thread");
+  if (!wide || !narrow || !four) return std::nullopt;
   const std::vector<std::string> choices = {"16 bytes at stride 2", "4 bytes, sequential",
                                             "Both alike, within 3 %"};
   const std::size_t is = *wide > 1.03 * *narrow ? 0 : *narrow > 1.03 * *wide ? 1 : 2;
   return about_view(
-      "Patterns", "wide-or-sequential",
-      ask("Loads of 16 bytes at stride 2 waste half of what moves; loads of 4 bytes side by side "
-          "waste nothing. Which brings more useful bytes a second?",
+      "Loads and blocks", "wide-or-sequential",
+      ask("Each thread has one load in flight. Loads of 16 bytes at stride 2 waste half of what "
+          "moves; loads of 4 bytes side by side waste nothing. Which brings more useful bytes a "
+          "second?",
           choices[is], choices,
-          fmt::format(
-              "each thread has one load in flight, and wide loads keep more bytes in flight even "
-              "though half of what moves is wasted ({:.0f} against {:.0f} GB/s, {}).",
-              *wide, *narrow, measured::where_measured(bench))));
+          fmt::format("wide loads keep more bytes in flight, though half of what moves is wasted "
+                      "({:.0f} against {:.0f} GB/s; with four loads of 4 bytes a thread {:.0f}; "
+                      "{}).",
+                      *wide, *narrow, *four, measured::where_measured(bench))));
 }
 
 /// From stride 8 on every lane has a sector of its own.

@@ -14,9 +14,8 @@ namespace {
 
 using lab::column, lab::real, lab::whole;
 
-constexpr int kChainSteps = 4096;
-constexpr int kBranchRounds = 64, kBranchSteps = 256;
-constexpr int kTailChain = 16384;
+constexpr int kChainSteps = 4096, kBranchRounds = 64, kTailChain = 16384;  // at longer = 1
+constexpr int kBranchSteps = 256;
 constexpr int kTailThreadsOfBlock = 256, kTailBlocksOfSm = 2;
 constexpr int kPairSteps = 4096, kPairChains = 8;
 constexpr double kShared = 1.8, kApart = 1.2;  // of a lone warp's time
@@ -35,8 +34,9 @@ struct Arrays {
   simt::Buffer<float> in, out;
 };
 
-double multiply_adds_per_s(double multiply_adds, double ms) {
-  return 2 * multiply_adds / ms * 1e-9;  // TFLOP/s
+/// TFLOP/s: all multiply-adds of a launch, two FLOPs each, over all of its time.
+lab::Spread tflops(const lab::Spread& time, double multiply_adds) {
+  return lab::rate_of(time, 2e-3 * multiply_adds);
 }
 
 // ---- register limits ----------------------------------------------------------------------------------
@@ -68,7 +68,6 @@ void check_spill(Parts& parts) {
 }
 
 struct SpillRow {
-  int warps = 0;
   double loads = 0, stores = 0;  ///< of a thread, a round
   lab::Spread time;
   double multiply_adds = 0;
@@ -82,7 +81,6 @@ SpillRow spill_row(Parts& parts, const Params& params, std::int64_t thread_round
                         arrays.in.span(), arrays.out.span(), {});
   };
   SpillRow row;
-  row.warps = params.warps_per_sm;
   row.multiply_adds = static_cast<double>(grid.all_threads()) * rounds * kLive;
   row.time = parts.time(launch);
   if (parts.device.counters().available) {
@@ -105,6 +103,7 @@ void bench_flops(Parts& parts) {
   };
   std::vector<Point> points;
   double most = 0;
+  const int steps = parts.sizes.longer * kChainSteps;
   Arrays arrays(parts, std::int64_t{parts.multiprocessors} * kMostWarps * kLanes,
                 std::int64_t{parts.multiprocessors} * kMostWarps * kLanes);
   for (const int ilp : {1, 2, 3, 4, 6, 8}) {
@@ -112,11 +111,11 @@ void bench_flops(Parts& parts) {
       parts.progress.check();
       const Grid grid = parts.grid(with_warps({.kernel = Kernel::fma, .ilp = ilp}, warps));
       const lab::Spread time = parts.time([&] {
-        parts.kernels.fma(parts.device, grid, ilp, 1, kChainSteps, ~0u, arrays.in.span(),
+        parts.kernels.fma(parts.device, grid, ilp, 1, steps, ~0u, arrays.in.span(),
                           arrays.out.span(), {});
       });
-      const double flops = 2.0 * static_cast<double>(grid.all_threads()) * ilp * kChainSteps;
-      points.push_back({ilp, warps, lab::rate_of(time, flops * 1e-3)});
+      const double all = static_cast<double>(grid.all_threads()) * ilp * steps;
+      points.push_back({ilp, warps, tflops(time, all)});
       most = std::max(most, points.back().rate.median);
     }
   }
@@ -138,17 +137,15 @@ void bench_registers(Parts& parts) {
   const auto threads = std::int64_t{parts.multiprocessors} * kMostWarps * kLanes;
   const std::int64_t thread_rounds = threads * 120;  // what all limits divide about evenly
   Arrays arrays(parts, thread_rounds, threads);
-  lab::Table table{
-      "registers",
-      "The spilling fragment, compiled for eight register limits: the same work",
-      {whole("max_registers", "limit"), whole("registers", "compiled"),
-       whole("local_bytes", "local memory", "bytes"),
-       real("local_loads", "local loads a round", "", 1),
-       real("local_stores", "local stores a round", "", 1), whole("warps_per_sm", "warps"),
-       real("occupancy", "occupancy", "%", 0), real("time", "time", "ms", 3), "p10", "p90",
-       real("tflops", "rate", "TFLOP/s", 2)}};
-  table.columns[8] = real("p10", "p10", "ms", 3);
-  table.columns[9] = real("p90", "p90", "ms", 3);
+  lab::Table table{"registers",
+                   "The spilling fragment, compiled for eight register limits: the same work",
+                   {whole("max_registers", "limit"), whole("registers", "compiled"),
+                    whole("local_bytes", "local memory", "bytes"),
+                    real("local_loads", "local loads a round", "", 1),
+                    real("local_stores", "local stores a round", "", 1),
+                    whole("warps_per_sm", "warps"), real("occupancy", "occupancy", "%", 0),
+                    real("time", "time", "ms", 3), real("p10", "p10", "ms", 3),
+                    real("p90", "p90", "ms", 3), real("tflops", "rate", "TFLOP/s", 2)}};
   for (const Registers registers : all_of<Registers>()) {
     parts.progress.check();
     const Params params = spill_params(registers);
@@ -157,8 +154,8 @@ void bench_registers(Parts& parts) {
     const auto variant = std::find_if(variants.begin(), variants.end(),
                                       [&](const Variant& one) { return one.name == name; });
     table.add({count_of(registers), variant->registers, variant->local_bytes, row.loads, row.stores,
-               row.warps, 100.0 * row.warps / kMostWarps, row.time.median, row.time.p10,
-               row.time.p90, multiply_adds_per_s(row.multiply_adds, row.time.median)});
+               params.warps_per_sm, 100.0 * params.warps_per_sm / kMostWarps, row.time.median,
+               row.time.p10, row.time.p90, tflops(row.time, row.multiply_adds).median});
   }
   parts.report.add(std::move(table));
 }
@@ -175,8 +172,8 @@ void bench_divergence(Parts& parts) {
   double one_way = 0;
   for (const Ways ways : all_of<Ways>()) {
     const auto launch = [&] {
-      parts.kernels.diverge(parts.device, grid, count_of(ways), kBranchRounds, kBranchSteps,
-                            arrays.in.span(), arrays.out.span(), voted.span(), {});
+      parts.kernels.diverge(parts.device, grid, count_of(ways), parts.sizes.longer * kBranchRounds,
+                            kBranchSteps, arrays.in.span(), arrays.out.span(), voted.span(), {});
     };
     const double ms = parts.time(launch).median;
     if (ways == Ways::w1) one_way = ms;
@@ -208,8 +205,8 @@ void bench_tail(Parts& parts) {
     const Grid grid{blocks, kTailThreadsOfBlock, dynamic_shared_bytes(params)};
     const auto threads = static_cast<std::size_t>(grid.all_threads());
     const auto launch = [&] {
-      parts.kernels.tail(parts.device, grid, kTailChain, {arrays.in.span().data, threads},
-                         {arrays.out.span().data, threads}, {});
+      parts.kernels.tail(parts.device, grid, parts.sizes.longer * kTailChain,
+                         {arrays.in.span().data, threads}, {arrays.out.span().data, threads}, {});
     };
     times.emplace_back(blocks, parts.time(launch).median);
   }

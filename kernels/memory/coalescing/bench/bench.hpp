@@ -30,8 +30,8 @@ struct Bench : lab::Bench {
 /// The ladders of copies and of transposes; returns the bandwidth of the device's own copy, read
 /// and written, in GB/s.
 double bench_ladders(Bench& bench);
-/// Bandwidth against stride, offset, pattern and element size, and what `copy` (the device's own,
-/// GB/s) and the sectors let expect.
+/// Bandwidth against stride, offset and pattern with 4 loads a thread, by element size with one, and
+/// strides with both, and what `copy` (the device's own, GB/s) and the sectors let expect.
 void bench_patterns(Bench& bench, double copy);
 /// Sectors per request over patterns, element sizes, directions and settings: counted beside
 /// traced. Adds nothing but a line if the device has no counters.

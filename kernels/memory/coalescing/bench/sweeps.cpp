@@ -13,14 +13,15 @@
 #include "kernels/memory/coalescing/reference.hpp"
 #include "kernels/memory/coalescing/report.hpp"
 
-// What is timed: the lesson's own kernel, one element a thread, over arrays many times any L2.
+// What is timed: the lesson's own accesses, four loads a thread, over arrays many times any L2; beside them
+// some with one load a thread, so that it can be seen what that costs.
 
 namespace tilestep::coalescing {
 namespace {
 
 using lab::column, lab::real, lab::whole;
 
-constexpr std::int64_t kCheckedElements = 4096;
+constexpr std::int64_t kCheckedElements = 4103;
 constexpr std::int64_t kCostElements = 65536;  // enough for every pattern to repeat
 constexpr int kStrides[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 40, 48, 56, 64};
 constexpr int kCountedStrides[] = {1, 2, 4, 8, 16, 32, 64};
@@ -28,6 +29,22 @@ constexpr int kOffsets = 32;
 constexpr int kFetchBytes = 64;  // of DRAM
 constexpr int kThreadsOfMultiprocessor = 2048;
 constexpr std::array kAccesses = {Access::load, Access::store};
+
+/// Who makes the accesses: the lesson's kernel; as many blocks of it as are resident, each for many
+/// chunks; the sweep's kernel.
+enum class Way { one_load, resident, four_loads };
+constexpr auto names_of(Way) {
+  return std::to_array<std::string_view>(
+      {"1 load a thread", "1 load, resident blocks", "4 loads a thread"});
+}
+constexpr auto kWays = all_of<Way>();
+
+void launch(const Bench& bench, const PatternShape& shape, Way way, int resident,
+            simt::Span<const unsigned char> in, simt::Span<unsigned char> out) {
+  if (way == Way::one_load) return bench.kernels.access(bench.device, shape, in, out);
+  bench.kernels.sweep(bench.device, shape,
+                      way == Way::resident ? SweepConfig{1, resident} : SweepConfig{4}, in, out);
+}
 
 Params params_of(Pattern pattern, ElementSize size, Access access, std::int64_t elements) {
   return {.pattern = pattern, .element_size = size, .access = access, .elements = elements};
@@ -42,6 +59,7 @@ struct Traffic {
   double sectors_per_request = 0;
 
   double of_copy(double bytes) const { return useful / bytes; }
+  double moved_by(Access access) const { return access == Access::load ? moved : stored; }
 };
 Traffic traffic_of(Params params) {
   const auto elements = static_cast<double>(params.elements);
@@ -94,6 +112,8 @@ class PatternBench {
     bench_.progress.report(0.45, "timing offsets");
     sweep("bandwidth_by_offset", "offset", "Useful bandwidth against offset", by_offset,
           &Params::offset);
+    bench_.progress.report(0.55, "timing loads and blocks");
+    by_launch();
     bench_.progress.report(0.6, "timing every pattern and element size");
     all_patterns();
     if (!bench_.device.counters().available) return;
@@ -108,35 +128,36 @@ class PatternBench {
     p.elements = bench_.sizes.access_elements * 4 / p.element_bytes();
     return p;
   }
-  Params strided(int stride) const {
-    Params p = params(Pattern::strided, ElementSize::bytes_4);
+  Params strided(int stride, ElementSize size = ElementSize::bytes_4) const {
+    Params p = params(Pattern::strided, size);
     p.stride = stride;
     return p;
   }
 
-  std::function<void()> launch_of(const Params& p) {
+  std::function<void()> launch_of(const Params& p, Way way = Way::four_loads) {
     const auto bytes = [](simt::Buffer<unsigned>& words) {
       return simt::Span<unsigned char>{reinterpret_cast<unsigned char*>(words.span().data),
                                        words.bytes()};
     };
     const bool load = p.access == Access::load;
-    return [this, shape = shape_of(p), in = bytes(load ? wide_ : plain_),
+    return [this, way, shape = shape_of(p), in = bytes(load ? wide_ : plain_),
             out = bytes(load ? plain_ : wide_)] {
-      bench_.kernels.access(bench_.device, shape, in, out);
+      launch(bench_, shape, way, threads_ / kThreadsPerBlock, in, out);
     };
   }
 
-  lab::Spread rate(const Params& p, const Traffic& traffic) {
+  lab::Spread rate(const Params& p, const Traffic& traffic, Way way = Way::four_loads) {
     const lab::Pace& pace = std::exchange(warm_, true) ? lab::kNextPoint : lab::kShown;
     const std::vector<double> times =
-        lab::settled_times(bench_.device, bench_.progress, launch_of(p), pace, false);
+        lab::settled_times(bench_.device, bench_.progress, launch_of(p, way), pace, false);
     return lab::rate_of(lab::spread_of(times), traffic.useful);
   }
 
   void sweep(const char* id, const char* knob, const char* title, std::vector<Params>& points,
              int Params::*member) {
     lab::Table table{id,
-                     fmt::format("{}, {} accesses of 4 bytes", title, bench_.sizes.access_elements),
+                     fmt::format("{}, {} accesses of 4 bytes, {}", title,
+                                 bench_.sizes.access_elements, name_of(Way::four_loads)),
                      {whole(knob, knob, "elements"), whole("load", "load", "GB/s"),
                       whole("load_p10", "load p10", "GB/s"), whole("load_p90", "load p90", "GB/s"),
                       whole("store", "store", "GB/s"), whole("store_p10", "store p10", "GB/s"),
@@ -161,23 +182,47 @@ class PatternBench {
     bench_.report.add(std::move(table));
   }
 
+  /// What it costs to have one load in flight, and to replace blocks, beside what the sectors do.
+  void by_launch() {
+    lab::Table table{"bandwidth_by_launch",
+                     "Useful bandwidth by loads of a thread and blocks of the launch: strided",
+                     {whole("stride", "stride", "elements"), whole("element_bytes", "element", "B"),
+                      "access", column("launch", "launched"), "bandwidth", "p10", "p90",
+                      whole("expected", "expected from the sectors", "GB/s")}};
+    for (const ElementSize size : {ElementSize::bytes_4, ElementSize::bytes_16}) {
+      for (const int stride : kCountedStrides) {
+        Params p = strided(stride, size);
+        const Traffic traffic = traffic_of(p);
+        for (const Access access : kAccesses) {
+          p.access = access;
+          for (const Way way : kWays) {
+            const lab::Spread spread = rate(p, traffic, way);
+            table.add({stride, p.element_bytes(), access, way, spread.median, spread.p10,
+                       spread.p90, copy_ * traffic.of_copy(traffic.moved_by(access))});
+          }
+        }
+      }
+    }
+    bench_.report.add(std::move(table));
+  }
+
   void all_patterns() {
     lab::Table table{
         "bandwidth_by_pattern",
-        fmt::format("Useful bandwidth of every pattern, {} bytes accessed by each launch (stride "
-                    "{}, offset {}, {} fields)",
-                    4 * bench_.sizes.access_elements, Params{}.stride, Params{}.offset,
-                    Params{}.fields),
+        fmt::format("Useful bandwidth of every pattern, {} bytes accessed by each launch, {} "
+                    "(stride {}, offset {}, {} fields)",
+                    4 * bench_.sizes.access_elements, name_of(Way::four_loads), Params{}.stride,
+                    Params{}.offset, Params{}.fields),
         {"pattern", whole("element_bytes", "element", "B"), "access", "bandwidth", "p10", "p90",
          whole("expected", "expected from the sectors", "GB/s"),
          real("sectors_per_request", "sectors per request", "", 2)}};
-    lab::Table by_element{"bandwidth_by_element",
-                          "Sequential loads, every byte used: bytes in flight make the difference",
-                          {whole("element_bytes", "element", "B"), "bandwidth", "p10", "p90",
-                           whole("thread_bytes", "in flight of a thread", "B"),
-                           whole("threads", "threads at once, at most"),
-                           whole("in_flight", "in flight, at most", "KiB")}};
-    const int threads = bench_.device.info().multiprocessors * kThreadsOfMultiprocessor;
+    lab::Table by_element{
+        "bandwidth_by_element",
+        "Sequential loads, 1 a thread, every byte used: bytes in flight make the difference",
+        {whole("element_bytes", "element", "B"), "bandwidth", "p10", "p90",
+         whole("thread_bytes", "in flight of a thread", "B"),
+         whole("threads", "threads at once, at most"),
+         whole("in_flight", "in flight, at most", "KiB")}};
     for (const Pattern pattern : kPatterns) {
       if (!is_timed(pattern)) continue;
       for (const ElementSize size : kElementSizes) {
@@ -186,13 +231,14 @@ class PatternBench {
         for (const Access access : kAccesses) {
           p.access = access;
           const lab::Spread spread = rate(p, traffic);
-          const double moved = access == Access::load ? traffic.moved : traffic.stored;
           table.add({pattern, p.element_bytes(), access, spread.median, spread.p10, spread.p90,
-                     copy_ * traffic.of_copy(moved), traffic.sectors_per_request});
+                     copy_ * traffic.of_copy(traffic.moved_by(access)),
+                     traffic.sectors_per_request});
           if (access != Access::load) continue;
           if (pattern == Pattern::sequential) {
-            by_element.add({p.element_bytes(), spread.median, spread.p10, spread.p90,
-                            p.element_bytes(), threads, threads * p.element_bytes() / 1024.0});
+            const lab::Spread lone = rate(p, traffic, Way::one_load);
+            by_element.add({p.element_bytes(), lone.median, lone.p10, lone.p90, p.element_bytes(),
+                            threads_, threads_ * p.element_bytes() / 1024.0});
           }
           if (size != ElementSize::bytes_4) continue;
           bench_.report.add(
@@ -241,27 +287,31 @@ class PatternBench {
   Bench& bench_;
   double copy_;
   simt::Buffer<unsigned> plain_, wide_;
+  int threads_ = bench_.device.info().multiprocessors * kThreadsOfMultiprocessor;  ///< at once
   bool warm_ = false;  ///< whether something was timed before
   std::map<std::pair<int, Access>, double> by_stride_;
 };
 
-/// Correctness comes before any timing: every pattern, size and direction once.
+/// Correctness comes before any timing: every pattern, size, direction and launch once.
 lab::Check check_patterns(const Bench& bench) {
   std::int64_t wrong = 0;
   for (const Pattern pattern : kPatterns) {
     for (const ElementSize size : kElementSizes) {
       for (const Access access : kAccesses) {
         const PatternShape shape = shape_of(params_of(pattern, size, access, kCheckedElements));
-        Arrays arrays(bench.device, shape, 1);
-        bench.kernels.access(bench.device, shape, arrays.in.span(), arrays.out.span());
-        wrong += wrong_elements(shape, shape.elements, arrays.host_in, arrays.out.download(),
-                                Arrays::kUntouched);
+        for (const Way way : kWays) {
+          if (way == Way::resident && pattern != Pattern::strided) continue;
+          Arrays arrays(bench.device, shape, 1);
+          launch(bench, shape, way, 3, arrays.in.span(), arrays.out.span());
+          wrong += wrong_elements(shape, shape.elements, arrays.host_in, arrays.out.download(),
+                                  Arrays::kUntouched);
+        }
       }
     }
   }
   return lab::none_wrong(
       "patterns_correct", wrong,
-      "Wrong elements over every pattern, element size and direction; copying is exact.");
+      "Wrong elements over every pattern, element size, direction and launch; copying is exact.");
 }
 
 // ---- counted beside traced ----------------------------------------------------------------------

@@ -17,7 +17,7 @@ BenchSizes small_sizes() {
   sizes.copy_bytes = 1 << 16;
   sizes.warps = {1, 4, 16, 64};
   sizes.occupancy_samples = 3;
-  sizes.rounds = 1;
+  sizes.rounds = sizes.longer = 1;
   sizes.settle_ms = 1;
   sizes.point_settle_ms = 1;
   sizes.most_footprint = 1 << 15;
@@ -60,6 +60,19 @@ TEST_CASE("the bench of latency hiding has all that was recorded", "[latency_hid
   CHECK(report.table("registers")->rows.size() == 8);
   CHECK(report.measurement("fraction_of_copy", "copy") != nullptr);
   CHECK(lab::to_json(report).dump().size() < 300'000);
+}
+
+TEST_CASE("FLOP/s are two for each multiply-add of the launch", "[latency_hiding]") {
+  tests::TimedEmulation device;  // 2 multiprocessors, a millisecond a launch
+  BenchSizes sizes = small_sizes();
+  sizes.longer = 3;
+  Parts parts(device, unwatched, sizes);
+  bench_flops(parts);
+  const lab::Table& flops = *parts.report.table("flops");
+  const double chain = 2.0 * 3 * 4096;
+  CHECK(number_in(flops, 0, "tflops") == Approx(chain * 2 * 32 * 1e-9));
+  // Eight chains in each thread of 64 warps.
+  CHECK(number_in(flops, flops.rows.size() - 1, "tflops") == Approx(chain * 8 * 2 * 2048 * 1e-9));
 }
 
 TEST_CASE("latency hiding's quick bench has the ladder alone", "[latency_hiding]") {

@@ -31,6 +31,7 @@ TEST_CASE("the bench of coalescing has all that was recorded", "[coalescing]") {
   REQUIRE(report.table("transpose_ladder")->rows.size() == 3);
   REQUIRE(report.table("bandwidth_by_offset")->rows.size() == 32);
   REQUIRE(report.table("bandwidth_by_pattern")->rows.size() == 11 * 5 * 2);
+  REQUIRE(report.table("bandwidth_by_launch")->rows.size() == 2 * 7 * 2 * 3);
   REQUIRE(report.table("counted_sweep")->rows.size() >= 200);
   REQUIRE(report.table("dram_by_stride")->rows.size() == 2 * 7);
   REQUIRE(report.measurement("dram_read_per_byte", "store 8") != nullptr);

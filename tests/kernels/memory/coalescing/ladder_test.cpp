@@ -2,6 +2,7 @@
 
 #include "kernels/base/lab/result.hpp"
 #include "kernels/memory/coalescing/kernels.hpp"
+#include "kernels/memory/coalescing/reference.hpp"
 #include "kernels/memory/coalescing/report.hpp"
 #include "tests/catch.hpp"
 #include "tests/reports.hpp"
@@ -68,6 +69,40 @@ TEST_CASE("every copy in every configuration copies", "[coalescing]") {
                      copied(*device, CopyRung::vectorized, {256, 3, false, 0}, counting(64));
                    }),
                    "1, 2, 4, 8"));
+}
+
+TEST_CASE("a sweep moves what its pattern says, however it is launched", "[coalescing]") {
+  const auto device = test_device(simt::ThreadOrder::shuffled, 5);
+  const auto wrong = [&](const Params& params, const SweepConfig& config) {
+    const PatternShape shape = shape_of(params);
+    Arrays arrays(*device, shape, 1);
+    coalescing::kernels_of(*device).sweep(*device, shape, config, arrays.in.span(),
+                                          arrays.out.span());
+    return wrong_elements(shape, shape.elements, arrays.host_in, arrays.out.download(),
+                          Arrays::kUntouched);
+  };
+  for (const Pattern pattern : kPatterns) {
+    for (const ElementSize size : {ElementSize::bytes_1, ElementSize::bytes_16}) {
+      for (const Access access : {Access::load, Access::store}) {
+        // Less than a warp, a part of each load's threads, whole chunks of 4 × 256, and one more.
+        for (const std::int64_t elements : {7, 700, 2048, 2049}) {
+          for (const SweepConfig config : {SweepConfig{4}, {4, 1}, {4, 2}, {1}, {1, 3}}) {
+            if (config.loads == 1 && pattern != Pattern::strided) continue;
+            INFO(name_of(pattern) << " " << name_of(access) << " " << elements << " "
+                                  << config.loads << " " << config.blocks);
+            REQUIRE(wrong({.pattern = pattern,
+                           .stride = 3,
+                           .element_size = size,
+                           .access = access,
+                           .elements = elements},
+                          config) == 0);
+          }
+        }
+      }
+    }
+  }
+  REQUIRE(contains(error_of([&] { wrong({}, {2}); }), "4 loads a thread"));
+  REQUIRE(contains(error_of([&] { wrong({.pattern = Pattern::soa}, {1}); }), "4 loads a thread"));
 }
 
 TEST_CASE("every transpose turns matrices of all shapes", "[coalescing]") {

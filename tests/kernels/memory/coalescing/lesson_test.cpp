@@ -7,6 +7,7 @@
 #include <string>
 
 #include "kernels/base/simt/counters.hpp"
+#include "kernels/memory/coalescing/reference.hpp"
 #include "tests/kernels/base/lab/timed_emulation.hpp"
 #include "tests/traces.hpp"
 
@@ -22,57 +23,18 @@ double sectors(const lab::Report& report) {
   return report.measurement("sectors_per_request")->value;
 }
 
-/// The index of thread i, written down once more from the lesson's text.
-std::int64_t index_by_text(const Params& p, std::int64_t i) {
-  const PatternShape s = shape_of(p);
-  const std::int64_t lane = i % 32;
-  switch (p.pattern) {
-    case Pattern::sequential:
-    case Pattern::matrix_row:
-      return i;
-    case Pattern::strided:
-      return i * p.stride;
-    case Pattern::offset:
-      return i + p.offset;
-    case Pattern::reversed:
-      return p.elements - 1 - i;
-    case Pattern::permuted_warp:
-      return (i - lane) + (lane * s.lane_multiplier + s.lane_addend) % 32;
-    case Pattern::broadcast:
-      return i / 32;
-    case Pattern::aos:
-      return i * p.fields + 1;
-    case Pattern::soa:
-      return (p.elements + 255) / 256 * 256 + i;
-    case Pattern::matrix_column:
-      return i % s.rows * s.columns + i / s.rows;
-    case Pattern::custom:
-      return i / 32 * 256 + lane_elements(p)[static_cast<std::size_t>(lane)];
-    case Pattern::permuted:
-      break;
-  }
-  auto x = static_cast<std::uint64_t>(i);
-  const std::uint64_t size = std::uint64_t{s.mask} + 1;
-  do {
-    for (std::uint64_t round = 0; round < 3; ++round) {
-      x = (x * s.multiplier + round) % size;
-      x = x ^ (x >> s.shift);
-    }
-  } while (x >= static_cast<std::uint64_t>(p.elements));
-  return static_cast<std::int64_t>(x);
-}
-
 /// Touched sectors and lines and bytes of all pattern requests of the traced blocks, byte by byte.
 struct Count {
   double requests = 0, sectors = 0, lines = 0, bytes = 0;
 };
-Count count_by_text(const Params& p) {
+Count count_by_bytes(const Params& p) {
   Count count;
+  IndexWalk walk(shape_of(p));
   const std::int64_t threads = std::min<std::int64_t>(p.elements, 8 * 256);
   for (std::int64_t first = 0; first < threads; first += 32) {
     std::set<std::int64_t> bytes, touched, lines;
     for (std::int64_t i = first; i < std::min(first + 32, threads); ++i) {
-      const std::int64_t start = index_by_text(p, i) * p.element_bytes();
+      const std::int64_t start = walk.next() * p.element_bytes();
       for (std::int64_t b = start; b < start + p.element_bytes(); ++b) {
         bytes.insert(b);
         touched.insert(b / 32);
@@ -127,7 +89,7 @@ TEST_CASE("every pattern, size and direction against a count of its own", "[coal
           INFO(statement(p) << ", " << p.element_bytes() << " bytes, " << elements);
           const lab::Report report = run(p);
           REQUIRE(failed_checks(report) == "");
-          const Count count = count_by_text(p);
+          const Count count = count_by_bytes(p);
           REQUIRE(sectors(report) == Approx(count.sectors / count.requests).epsilon(1e-12));
           REQUIRE(report.measurement("lines_per_request")->value ==
                   Approx(count.lines / count.requests).epsilon(1e-12));
@@ -144,7 +106,7 @@ TEST_CASE("settings of strided, offset and aos against a count of their own", "[
     INFO(statement(p) << ", " << p.element_bytes() << " bytes");
     const lab::Report report = run(p);
     REQUIRE(failed_checks(report) == "");
-    const Count count = count_by_text(p);
+    const Count count = count_by_bytes(p);
     REQUIRE(sectors(report) == Approx(count.sectors / count.requests).epsilon(1e-12));
   };
   for (const ElementSize size : {ElementSize::bytes_1, ElementSize::bytes_8}) {

@@ -11,32 +11,17 @@
 #include "scenes/picture/placed.hpp"
 #include "scenes/shared/questions.hpp"
 #include "scenes/shared/rows.hpp"
-#include "tests/scenes/shown.hpp"
+#include "tests/scenes/marks.hpp"
 
 using namespace tilestep;
 using Shown = tests::Shown<scenes::CoalescingScene>;
+using tests::mark_named;
 
 namespace {
 
-/// The mark of a kind that a picture has one of.
-template <class Mark>
-const Mark& mark_of(const picture::Picture& picture) {
-  for (const picture::Mark* mark : picture::marks_of(picture)) {
-    if (const auto* found = std::get_if<Mark>(mark)) return *found;
-  }
-  throw Error("the picture has no such mark");
-}
-
-const picture::Strip& strip_named(const picture::Picture& picture, picture::Name name) {
-  for (const picture::Mark* mark : picture::marks_of(picture)) {
-    const auto* strip = std::get_if<picture::Strip>(mark);
-    if (strip != nullptr && strip->items.name == name) return *strip;
-  }
-  throw Error("the picture has no such strip");
-}
 picture::Strip train_of(Shown& shown, scenes::Cursor cursor) {
   const picture::Picture picture = shown->picture(shown->extent(), {cursor});
-  return strip_named(picture, "moved");
+  return mark_named<picture::Strip>(picture, "moved");
 }
 
 /// Every lane, link and sector against the addresses that the kernel recorded.
@@ -44,7 +29,7 @@ void check_request(Shown& shown, const coalescing::WarpRequest& request, scenes:
   const int size = shown.trace().element_bytes;
   const auto parts = shown.picture(cursor);
   const picture::Picture picture = shown->picture(shown->extent(), {cursor});
-  const auto& links = mark_of<picture::Links>(picture);
+  const auto& links = mark_named<picture::Links>(picture, "request");
   std::map<std::int64_t, std::set<int>> used;
   std::size_t link = 0;
   for (int lane = 0; lane < 32; ++lane) {
@@ -73,7 +58,7 @@ void check_request(Shown& shown, const coalescing::WarpRequest& request, scenes:
     on_screen += part.value.ends_with(" used") && id.starts_with("sector_") ? 1 : 0;
   }
   CHECK(on_screen == used.size());
-  const auto& strip = strip_named(picture, "sector");
+  const auto& strip = mark_named<picture::Strip>(picture, "sector");
   for (std::size_t k = 0; k < strip.address.size(); ++k) {
     const std::int64_t sector = strip.items.key(static_cast<int>(k)).i;
     CHECK(strip.address[k] == 32 * sector);
@@ -128,7 +113,7 @@ TEST_CASE("what is loaded flies to its lanes, what is stored comes from them",
         shown.trace().requests[static_cast<std::size_t>(step) - 1].kind == coalescing::Access::load;
     CHECK(load == (step == 1));
     const picture::Picture picture = shown->picture(shown->extent(), {{step, 2}});
-    const auto& items = strip_named(picture, "sector").items;
+    const auto& items = mark_named<picture::Strip>(picture, "sector").items;
     REQUIRE(items.count > 1);
     for (int k = 0; k < items.count; ++k) {
       const picture::Way& way = items.ways[static_cast<std::size_t>(k)];
@@ -152,7 +137,8 @@ TEST_CASE("a request shows one thing after the other", "[coalescing_scene]") {
   CHECK(value("efficiency", 1) == "–");
   CHECK(value("efficiency", 2) == "50");
   const auto sectors = [&](int phase) {
-    return strip_named(shown->picture(shown->extent(), {{1, phase}}), "sector").items.state.all;
+    return mark_named<picture::Strip>(shown->picture(shown->extent(), {{1, phase}}), "sector")
+        .items.state.all;
   };
   CHECK(sectors(0) == picture::State::to_come);
   CHECK(sectors(1) == picture::State::plain);
@@ -187,7 +173,7 @@ TEST_CASE("the train of before is outlined below that of now", "[coalescing_scen
   CHECK(shown.picture({1, 2}).count("moved_1_0") == 1);  // its second row
   picture::Picture now = shown->picture(shown->extent(), {{1, 2}});
   picture::add_earlier(now, shown->picture(shown->extent(), {{2, 2}}), "the store");
-  const picture::Strip& train = strip_named(now, "moved");
+  const picture::Strip& train = mark_named<picture::Strip>(now, "moved");
   REQUIRE(train.items.count == 8 + 4);
   for (int k = 0; k < train.items.count; ++k) {
     CHECK((train.items.flags[static_cast<std::size_t>(k)] == picture::kWas) == (k >= 8));
@@ -224,8 +210,9 @@ TEST_CASE("the lane that was clicked is followed from request to request", "[coa
       }
       return all;
     };
-    CHECK(picked(mark_of<picture::Cells>(picture).items) == std::vector<int>{9});
-    CHECK(picked(strip_named(picture, "sector").items) == std::vector<int>{step == 1 ? 2 : 1});
+    CHECK(picked(mark_named<picture::Cells>(picture, "lane").items) == std::vector<int>{9});
+    CHECK(picked(mark_named<picture::Strip>(picture, "sector").items) ==
+          std::vector<int>{step == 1 ? 2 : 1});
   }
 }
 
@@ -323,15 +310,36 @@ TEST_CASE("the measured views of the coalescing lesson show the recording", "[co
     CHECK(parts.at("bandwidth_by_element_0").value == one_byte);
     CHECK(parts.at("bandwidth_by_element_4").label == "16 bytes");
   }
+  const auto opened = [&](std::string_view name) {
+    for (int view = 0;; ++view) {
+      const std::string id = fmt::format("measured_view_{}", view);
+      const auto parts = shown.measured(id, tests::kPictureSizes[2]);
+      if (parts.at(id).label == name) return parts;
+    }
+  };
   // The copy of the device is the roof of the others, no rung.
-  auto parts = shown.measured("measured_view_4", tests::kPictureSizes[2]);
+  auto parts = opened("Copy ladder");
   CHECK(parts.count("copy_bandwidth_1") == 1);
   for (const auto& [id, part] : parts) CHECK(part.label != "device");
-  parts = shown.measured("measured_view_5", tests::kPictureSizes[2]);
+  parts = opened("Transpose");
   CHECK(parts.at("banks_0").value == "no conflict");
   CHECK(parts.at("banks_1").value == "32-way");
   CHECK(parts.at("bank_words_32").value == "32");
   CHECK(parts.at("bank_words_33").value == "0");
+}
+
+TEST_CASE("one load a thread: wide or side by side", "[coalescing_scene]") {
+  lab::Table launches{
+      "bandwidth_by_launch", "", {"stride", "element_bytes", "access", "launch", "bandwidth"}};
+  launches.add({2, 16, "load", "1 load a thread", 2900.0});
+  launches.add({1, 4, "load", "1 load a thread", 2700.0});
+  const auto bench = [&] { return tests::MadeUpBench<scenes::CoalescingScene>({launches}); };
+  CHECK(bench().answer("wide-or-sequential") == "not asked");  // nor what four loads change
+  launches.add({1, 4, "load", "4 loads a thread", 4100.0});
+  CHECK(bench().answer("wide-or-sequential") == "16 bytes at stride 2");
+  CHECK(tests::contains(bench().asked("wide-or-sequential").because, "4100"));
+  launches.rows[1][4] = 3000.0;
+  CHECK(bench().answer("wide-or-sequential") == "4 bytes, sequential");
 }
 
 TEST_CASE("a plot under Measured says what the pointer is on", "[coalescing_scene]") {
