@@ -60,12 +60,15 @@ void Placer::flights(const Items& items) {
 
 // ---- cells ---------------------------------------------------------------------------------------
 
+/// Digits stand on the line, and may stand in a lower cell than letters, some of which hang below it.
 bool Placer::words_fit(const Items& items, Point cell) const {
-  if (cell.y + px(3) < height(Face::mono_note) || cell.x < px(8)) return false;
+  bool letters = false;
   for (int k = 0; k < items.count; ++k) {
-    if (width(written(items, k), Face::mono_note) > cell.x - px(2)) return false;
+    const std::string words = written(items, k);
+    if (width(words, Face::mono_note) > cell.x - px(2)) return false;
+    letters = letters || words.find_first_not_of("0123456789.") != std::string::npos;
   }
-  return true;
+  return cell.y + px(letters ? 3 : 5) >= height(Face::mono_note) && cell.x >= px(8);
 }
 
 /// Where the cells of a grid stand: on axes, or squares in rows.
