@@ -53,6 +53,12 @@ std::set<Name> bands_of(const Box& box, const Picture& picture) {
   return used;
 }
 
+/// A letter beside a strip: the strip's name.
+bool is_name(const Box& box) {
+  const auto* words = box.marks.size() == 1 ? std::get_if<Lines>(&box.marks.front()) : nullptr;
+  return words != nullptr && words->rows.size() == 1 && plain(words->rows.front().full).size() < 4;
+}
+
 /// The marks of `box` and of what is in it, as Identity::mark counts them.
 bool find_marks(const Box& box, const Key& wanted, bool inside, int& next, std::set<int>& marks) {
   inside = inside || box.key == wanted;
@@ -132,8 +138,15 @@ class Cast {
                        [&](const Box& inner) { return stays(inner); });
   }
   void collect(const Box& box, std::vector<const Box*>& all) const {
+    const bool named = std::any_of(box.boxes.begin(), box.boxes.end(), [&](const Box& inner) {
+      return !inner.marks.empty() && stays(inner);
+    });
     for (const Box& inner : box.boxes) {
-      stays(inner) ? collect(inner, all) : all.push_back(&inner);
+      if (stays(inner)) {
+        collect(inner, all);
+      } else if (!named || !is_name(inner)) {
+        all.push_back(&inner);
+      }
     }
   }
 

@@ -350,6 +350,13 @@ Box TilingScene::the_sum(const View& view) const {
 
 // ---- the tiles, and C's block where they meet -----------------------------------------------------
 
+/// The numbers are what it shows: where there is no height for them the tiles stand in one line.
+Layout TilingScene::tile_layout() const {
+  Layout layout = kTile;
+  layout.wish = 0.82f * static_cast<float>(trace_.tile);
+  return layout;
+}
+
 Box TilingScene::tile(const TilingMoment& now, const View& view, bool is_a) const {
   const int edge = trace_.tile, u = unit(), number = std::max(now.k_tile, 0), k0 = number * edge;
   const int row0 = is_a ? trace_.first_row() : k0, column0 = is_a ? k0 : trace_.first_column();
@@ -383,8 +390,8 @@ Box TilingScene::tile(const TilingMoment& now, const View& view, bool is_a) cons
       fmt::format("{}[{}][{}]", letter, range(row0, is_a ? trace_.rows() : deep),
                   range(column0, is_a ? deep : trace_.columns()));
   const char* what = !shared() ? ": global loads" : !any ? "" : loading ? ": thread" : ": reads";
-  Box made =
-      box(is_a ? Key{"tile_a"} : Key{"tile_b"}, {grid}, text(full + what, full, letter), kTile);
+  Box made = box(is_a ? Key{"tile_a"} : Key{"tile_b"}, {grid}, text(full + what, full, letter),
+                 tile_layout());
   made.label.group = "tile";
   // The row and the column that the picked thread multiplies, and before that waits for.
   if (any && (now.multiplied || now.phase == Phase::barrier_after_load)) {
@@ -422,8 +429,8 @@ Box TilingScene::block(const TilingMoment& now, const View& view) const {
   grid.items.about = {{"thread", {-1, threads}}, {"row", {-1, rows}}, {"column", {-1, columns}}};
   const std::string name = fmt::format("C[{}][{}]", range(trace_.first_row(), trace_.rows()),
                                        range(trace_.first_column(), trace_.columns()));
-  Box made =
-      box({"block"}, {grid}, text(now.k_tile < 0 ? name : name + ": sums", name, "C"), kTile);
+  Box made = box({"block"}, {grid}, text(now.k_tile < 0 ? name : name + ": sums", name, "C"),
+                 tile_layout());
   made.label.group = "tile";
   // Those that read the first element of the picked thread's row of A's tile.
   if (shared() && now.phase == Phase::multiply && now.k_tile >= 0) {
@@ -486,13 +493,13 @@ Box TilingScene::tiles(const TilingMoment& now, const View& view) const {
   Layout half = kWall;
   half.weight = 1;
   Box across = row({"across"}, {box({"gap", 2}, {}, {}, half), inner(-1, half)},
-                   {.weight = 0, .least_width = 3, .least_height = 0.35f});
+                   {.weight = 0, .least_width = 0.7f, .least_height = 0.35f});
   Box upper =
       row({"tiles_upper"}, {corner(now), box({"gap", 3}, {}, {}, kWall), tile(now, view, false)},
           {.even = true});
   Box lower =
       row({"tiles_lower"}, {tile(now, view, true), inner(1), block(now, view)}, {.even = true});
-  Box inside = column({"tiles"}, {upper, across, lower}, {.even = true});
+  Box inside = column({"tiles"}, {upper, across, lower}, {.flow = Box::wished, .even = true});
   return column({"in_shared"}, {outer(-1), row({"walled"}, {outer(1), inside})});
 }
 
