@@ -53,12 +53,6 @@ std::set<Name> bands_of(const Box& box, const Picture& picture) {
   return used;
 }
 
-/// A letter beside a strip: the strip's name.
-bool is_name(const Box& box) {
-  const auto* words = box.marks.size() == 1 ? std::get_if<Lines>(&box.marks.front()) : nullptr;
-  return words != nullptr && words->rows.size() == 1 && plain(words->rows.front().full).size() < 4;
-}
-
 /// The marks of `box` and of what is in it, as Identity::mark counts them.
 bool find_marks(const Box& box, const Key& wanted, bool inside, int& next, std::set<int>& marks) {
   inside = inside || box.key == wanted;
@@ -175,6 +169,11 @@ bool is_short_of_room(const Placed& placed) {
 }
 
 }  // namespace
+
+bool is_name(const Box& box) {
+  const auto* words = box.marks.size() == 1 ? std::get_if<Lines>(&box.marks.front()) : nullptr;
+  return words != nullptr && words->rows.size() == 1 && plain(words->rows.front().full).size() < 4;
+}
 
 Area content_of(const Key& box, const Picture& picture, const Placed& placed) {
   std::set<int> marks;

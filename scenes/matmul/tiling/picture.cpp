@@ -35,8 +35,12 @@ const char* name_of_phase(Phase phase) {
 
 constexpr Layout kStrip = {.weight = 0, .least_width = 3};
 constexpr Layout kSheet = {.least_width = 3, .least_height = 2.2f};
-constexpr Layout kTile = {.least_width = 3, .least_height = 2.8f};
 constexpr Layout kWall = {.weight = 0, .least_width = 0.35f, .least_height = 0.35f};
+
+/// Numbers are what a tile shows: where there is no height for them the tiles stand in one line.
+Layout tile_of(int edge) {
+  return {.least_width = 3, .least_height = 2.8f, .wish = 0.82f * static_cast<float>(edge)};
+}
 
 /// A matrix or a tile of one, filled in cell by cell.
 struct Grid : Cells {
@@ -350,13 +354,6 @@ Box TilingScene::the_sum(const View& view) const {
 
 // ---- the tiles, and C's block where they meet -----------------------------------------------------
 
-/// The numbers are what it shows: where there is no height for them the tiles stand in one line.
-Layout TilingScene::tile_layout() const {
-  Layout layout = kTile;
-  layout.wish = 0.82f * static_cast<float>(trace_.tile);
-  return layout;
-}
-
 Box TilingScene::tile(const TilingMoment& now, const View& view, bool is_a) const {
   const int edge = trace_.tile, u = unit(), number = std::max(now.k_tile, 0), k0 = number * edge;
   const int row0 = is_a ? trace_.first_row() : k0, column0 = is_a ? k0 : trace_.first_column();
@@ -391,7 +388,7 @@ Box TilingScene::tile(const TilingMoment& now, const View& view, bool is_a) cons
                   range(column0, is_a ? deep : trace_.columns()));
   const char* what = !shared() ? ": global loads" : !any ? "" : loading ? ": thread" : ": reads";
   Box made = box(is_a ? Key{"tile_a"} : Key{"tile_b"}, {grid}, text(full + what, full, letter),
-                 tile_layout());
+                 tile_of(edge));
   made.label.group = "tile";
   // The row and the column that the picked thread multiplies, and before that waits for.
   if (any && (now.multiplied || now.phase == Phase::barrier_after_load)) {
@@ -430,7 +427,7 @@ Box TilingScene::block(const TilingMoment& now, const View& view) const {
   const std::string name = fmt::format("C[{}][{}]", range(trace_.first_row(), trace_.rows()),
                                        range(trace_.first_column(), trace_.columns()));
   Box made = box({"block"}, {grid}, text(now.k_tile < 0 ? name : name + ": sums", name, "C"),
-                 tile_layout());
+                 tile_of(edge));
   made.label.group = "tile";
   // Those that read the first element of the picked thread's row of A's tile.
   if (shared() && now.phase == Phase::multiply && now.k_tile >= 0) {

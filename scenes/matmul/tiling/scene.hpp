@@ -72,7 +72,6 @@ class TilingScene final : public SceneOf<tiling::Trace> {
   std::vector<picture::Run> formula(const View& view, int terms) const;
   bool contradicted(Cursor cursor, int element) const;
   picture::Box the_sum(const View& view) const;
-  picture::Layout tile_layout() const;
   picture::Box tile(const TilingMoment& now, const View& view, bool is_a) const;
   picture::Box block(const TilingMoment& now, const View& view) const;
   picture::Box corner(const TilingMoment& now) const;
