@@ -318,7 +318,10 @@ void Placer::put_bar_value(const Bars& m, int item, Area bar, float slot, int di
   const float half = height(Face::mono_note) / 2;
   Point middle{(bar.x0 + bar.x1) / 2, bar.y0 - half - px(1)};
   const std::optional<float> line = curve_over(m, item);
-  if (line && std::abs(*line - middle.y) < 0.6f * half + px(2)) middle.y = *line - half - px(1);
+  // Not off its bar, though: the line is left out under it.
+  if (line && std::abs(*line - middle.y) < 0.6f * half + px(2) && middle.y - *line < 0.3f * half) {
+    middle.y = *line - half - px(1);
+  }
   say_centered(words, middle, Face::mono_note, ink, id(m.items, item, 2));
   out_.words.back().patch = true;  // the outline of what was may run under it
 }

@@ -436,6 +436,7 @@ TEST_CASE(
     settle();
     CHECK(stage.part("stop_told")["label"] == guide.stops[stop].title);
   }
+  CHECK_FALSE(stage.part("stop_told")["value"].get<std::string>().starts_with("-"));  // of a list
   stage.shell.key(Key::page_up, false);
   settle();
   CHECK(stage.part("stop_told")["label"] == guide.stops[guide.stops.size() - 2].title);
