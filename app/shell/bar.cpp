@@ -33,6 +33,21 @@ std::vector<const lab::Knob*> stage_knobs(ShellState& state, float width) {
 
 }  // namespace
 
+void draw_stage_numbers(ShellState& state, float width) {
+  LessonState& lesson = state.session.lesson();
+  if (!lesson.report) return;
+  state.ui.set_opacity(ui::animate("outdated", lesson.outdated() ? 0.5f : 1.0f));
+  const ui::Pointed pointed = ui::readout_line(lesson.player->readouts(lesson.cursor), width);
+  if (pointed.which >= 0) {
+    const auto about = scenes::readouts_of(lesson.scene(), lesson.view());
+    const picture::Subject subject =
+        picture::subject_of(about[static_cast<std::size_t>(pointed.which)].about);
+    state.point_at({subject});
+    if (pointed.pressed) state.define(subject, pointed.at);
+  }
+  state.ui.set_opacity(1);
+}
+
 void draw_bar(ShellState& state, const Layout& layout) {
   const PanelScope panel("bar", layout.bar,
                          ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse, 0);
@@ -48,20 +63,8 @@ void draw_bar(ShellState& state, const Layout& layout) {
                     : std::min(px(240), (width * 0.62f - gap * static_cast<float>(knobs.size())) /
                                             static_cast<float>(knobs.size()));
   const float taken = (each + gap) * static_cast<float>(knobs.size());
-  if (lesson.report) {
-    ImGui::SetCursorScreenPos(at);
-    state.ui.set_opacity(ui::animate("outdated", lesson.outdated() ? 0.5f : 1.0f));
-    const ui::Pointed pointed =
-        ui::readout_line(lesson.player->readouts(lesson.cursor), width - taken);
-    if (pointed.which >= 0) {
-      const auto about = scenes::readouts_of(lesson.scene(), lesson.view());
-      const picture::Subject subject =
-          picture::subject_of(about[static_cast<std::size_t>(pointed.which)].about);
-      state.point_at({subject});
-      if (pointed.pressed) state.define(subject, pointed.at);
-    }
-    state.ui.set_opacity(1);
-  }
+  ImGui::SetCursorScreenPos(at);
+  draw_stage_numbers(state, width - taken);
   float x = at.x + width - taken + gap;
   for (const lab::Knob* knob : knobs) {
     ImGui::SetCursorScreenPos({x, at.y});

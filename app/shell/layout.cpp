@@ -9,6 +9,7 @@ namespace {
 /// The sizes of the parts in design pixels.
 struct Plan {
   float rail, margin, gap, header, side, tabs, transport, bar, card, reader;
+  bool bars;  ///< there is a bar
 };
 
 Plan plan_for(float width, float height, const LayoutMode& mode, bool two_rows, float scale) {
@@ -25,11 +26,17 @@ Plan plan_for(float width, float height, const LayoutMode& mode, bool two_rows, 
   plan.transport = two_rows ? 96 : mode.presenter ? 44 : 56;
   plan.bar = mode.presenter ? 40 : 48;
   // Of a question the rest scrolls: below this height the boxes of a picture become slivers.
-  constexpr float kLeastPicture = 264;
-  const float least_card = mode.tells ? 48 : 84;
-  const float room = height - plan.header - plan.margin - plan.transport - plan.bar - 3 * plan.gap;
-  const float most = std::max(84.0f, std::min(height * 0.34f, room - kLeastPicture));
-  plan.card = std::clamp(mode.card / scale + 24, least_card, most);
+  const bool asks = mode.card > 0 && !mode.tells;
+  constexpr float kLeastPicture = 264, kLeastAsked = 236;
+  const float least_card = mode.tells ? 48 : 84, card = mode.card / scale + 24;
+  const float fixed = plan.header + plan.margin + plan.transport + 2 * plan.gap;
+  // While it is asked the knobs bear on nothing, and the numbers have room beside the steps.
+  const bool low = height - fixed - plan.bar - plan.gap < card + kLeastPicture;
+  plan.bars = !(mode.presenter && asks && low);
+  const float room = height - fixed - (plan.bars ? plan.bar + plan.gap : 0);
+  const float most =
+      std::max(84.0f, std::min(height * 0.34f, room - (asks ? kLeastAsked : kLeastPicture)));
+  plan.card = std::clamp(card, least_card, most);
   plan.reader = std::clamp(width * 0.38f, 340.0f, 580.0f);
   return plan;
 }
@@ -42,21 +49,22 @@ Rect rect(float x0, float y0, float x1, float y1) {
 void stack(Layout& layout, const Plan& plan, float scale, const LayoutMode& mode) {
   const float gap = plan.gap * scale;
   const float right = layout.content.max.x - 16 * scale;  // room for the scrollbar
-  // What is asked stays in sight under the picture, else the transport does, unless that leaves no picture.
+  // What is asked stays in sight under the picture, else the transport does; where that leaves no picture, it
+  // comes first.
   const bool asks = layout.staged && mode.card > 0;
-  const float least = 260 * scale, room = layout.content.height() - gap;
-  const float card = std::clamp(room - least, 80 * scale, std::max(180.0f, plan.card) * scale);
+  const float room = layout.content.height() - gap;
+  const float card = std::clamp(mode.card + 24 * scale, 80 * scale, room);
   const float above = room - (asks ? card : plan.transport * scale);
-  const float most = std::max(420 * scale, right - layout.content.min.x);
-  const float picture = std::clamp(above, least, most);
+  const float least = 260 * scale, most = std::max(420 * scale, right - layout.content.min.x);
   float y = layout.content.min.y;
   const auto next = [&](float height) {
     const Rect part = rect(layout.content.min.x, y, right, y + height);
     y += height + gap;
     return part;
   };
-  layout.picture = next(picture);
-  if (asks) layout.card = next(card);
+  if (asks && above < least) layout.card = next(card);
+  layout.picture = next(std::clamp(above, least, most));
+  if (asks && above >= least) layout.card = next(card);
   layout.transport = next(plan.transport * scale);
   if (layout.staged) {
     layout.bar = next(plan.bar * scale);
@@ -97,7 +105,7 @@ void stage(Layout& layout, const Plan& plan, float scale, const LayoutMode& mode
     return part;
   };
   layout.transport = from_below(plan.transport);
-  layout.bar = from_below(plan.bar);
+  if (plan.bars) layout.bar = from_below(plan.bar);
   if (mode.card > 0) layout.card = from_below(plan.card);
   layout.picture = rect(all.min.x, all.min.y, right, bottom);
   // Two texts side by side need the lines; what is left of the picture would be a strip.

@@ -41,7 +41,7 @@ struct Layout {
   Rect transport;
   Rect side;    ///< at a desk
   Rect tabs;    ///< at a desk; staged: what lies over the picture
-  Rect bar;     ///< staged
+  Rect bar;     ///< staged; empty where a question needs its room: its numbers are in the transport
   Rect reader;  ///< with a reader
 };
 

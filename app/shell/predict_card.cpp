@@ -75,27 +75,43 @@ bool choice(int index, const std::string& words, bool chosen, int hands, float w
   return pressed;
 }
 
-/// The choices side by side as far as there is room. Returns the one pressed, or −1.
-int choices(const scenes::Question& question, int chosen, const std::vector<int>& hands) {
-  const float room = ImGui::GetContentRegionAvail().x, gap = px(8);
-  float widest = 0;
+/// The choices side by side as far as there is room: in columns, or each as wide as its words where that
+/// takes fewer rows. Returns the one pressed, or −1.
+int choices(const scenes::Question& question, int chosen, const std::vector<int>& hands,
+            float room) {
+  const float gap = px(8);
+  std::vector<float> widths;
   for (const std::string& words : question.choices) {
-    widest = std::max(widest, ui::text_size(words).x + px(70));
+    widths.push_back(std::min(std::ceil(ui::text_size(words).x) + px(70), room));
   }
-  const int count = static_cast<int>(question.choices.size());
-  int columns = count;
-  const auto width_of = [&](int n) {
+  const auto rows_of = [&](const std::vector<float>& all) {
+    int rows = 0;
+    float right = room;
+    for (const float width : all) {
+      const bool fits = right + gap + width <= room;
+      rows += fits ? 0 : 1;
+      right = fits ? right + gap + width : width;
+    }
+    return rows;
+  };
+  const float widest = *std::max_element(widths.begin(), widths.end());
+  const auto width_of = [&](std::size_t n) {
     return std::floor((room - gap * static_cast<float>(n - 1)) / static_cast<float>(n));
   };
+  std::size_t columns = widths.size();
   while (columns > 1 && width_of(columns) < widest) columns = columns == 4 ? 2 : columns - 1;
-  const float width = std::min(width_of(columns), std::max(widest, px(200)));
+  const std::vector<float> even(widths.size(),
+                                std::min(width_of(columns), std::max(widest, px(200))));
+  if (rows_of(even) <= rows_of(widths)) widths = even;
   int pressed = -1;
+  float right = room;
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {gap, gap});
-  for (int i = 0; i < count; ++i) {
-    if (i % columns > 0) ImGui::SameLine(0, gap);
-    const int hand = i < std::ssize(hands) ? hands[static_cast<std::size_t>(i)] : 0;
-    const std::string& words = question.choices[static_cast<std::size_t>(i)];
-    if (choice(i, words, i == chosen, hand, width)) pressed = i;
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    const bool fits = right + gap + widths[i] <= room;
+    if (fits) ImGui::SameLine(0, gap);
+    right = fits ? right + gap + widths[i] : widths[i];
+    const int index = static_cast<int>(i), hand = index < std::ssize(hands) ? hands[i] : 0;
+    if (choice(index, question.choices[i], index == chosen, hand, widths[i])) pressed = index;
   }
   ImGui::PopStyleVar();
   return pressed;
@@ -185,7 +201,7 @@ void idle(ShellState& state) {
 }
 
 /// The question of the card, its choices or what came of it. Returns the height that this takes.
-float asked(ShellState& state) {
+float asked(ShellState& state, float room) {
   const LessonState& lesson = state.session.lesson();
   const auto& card = lesson.gate.card();
   const scenes::Question& question = card->question;
@@ -204,15 +220,14 @@ float asked(ShellState& state) {
     if (value && !state.session.moving()) state.session.answer({lesson.cursor, -1, *value});
   } else {
     const int chosen = card->guess ? card->guess->choice : -1;
-    const int pressed = choices(question, chosen, card->hands);
+    const int pressed = choices(question, chosen, card->hands, room);
     if (pressed >= 0 && pressed == chosen && !ui::presenter()) {
       state.go_on();  // Enter again, where the keyboard stands
     } else if (pressed >= 0) {
       state.answer_by_key(pressed, false);
     }
   }
-  ui::space(6);
-  return ImGui::GetCursorScreenPos().y - at.y;
+  return ImGui::GetCursorScreenPos().y - ImGui::GetStyle().ItemSpacing.y - at.y;
 }
 
 }  // namespace
@@ -228,32 +243,39 @@ void draw_predict_card(ShellState& state) {
   }
   // What is asked scrolls where the card is small; what goes on from it stays in sight, beside it.
   const ImVec2 at = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
-  const bool answered = card->guess.has_value(), beside = state.card_height > room.y + px(2);
-  const std::string on = card->revealed ? "Go on  (→)"
-                         : answered     ? "Show the step  (→)"
-                                        : "Skip  (Esc)";
-  const float width = std::ceil(ui::text_size(on).x) + 2 * px(12);
+  const bool answered = card->guess.has_value();
+  const bool beside = ui::presenter() || state.card_height > room.y + px(2);
+  const std::string ways[] = {"Skip  (Esc)", ui::presenter() ? "Show  (→)" : "Show the step  (→)",
+                              "Go on  (→)"};
+  const std::string& on = ways[card->revealed ? 2 : answered ? 1 : 0];
+  float width = 0;  // the same for all of them: what stands beside it stays where it is
+  for (const std::string& way : ways) width = std::max(width, std::ceil(ui::text_size(way).x));
+  width += 2 * px(12);
   const float button = std::round(px(ui::kControlHeight));
+  float left = room.x;
   if (beside) {
     ImGui::BeginChild("asked", {std::max(room.x - width - px(8), 1.0f), std::max(room.y, 1.0f)},
                       false, ImGuiWindowFlags_NoNavInputs);
     ui::scroll_stop("asked");
+    // The same with a scrollbar and without one, which a row more or less would bring and take away.
+    left = ImGui::GetWindowWidth() - ImGui::GetStyle().ScrollbarSize;
   }
-  const float height = asked(state);
+  const float height = asked(state, left);
+  if (!beside) ui::space(6);
   ImVec2 foot = ImGui::GetCursorScreenPos();
   if (beside) {
     ImGui::EndChild();
     foot = {at.x + room.x - width, at.y};
   }
   ImGui::SetCursorScreenPos(foot);
-  if (ui::button("question_on", on, {.primary = answered})) {
+  if (ui::button("question_on", on, {.primary = answered, .width = beside ? width / px(1) : 0})) {
     answered ? state.go_on() : state.session.skip();
   }
   const float line = ui::text_size("x", Font::note).y;
   ImGui::SetCursorScreenPos(beside ? ImVec2(foot.x, foot.y + button + px(6))
                                    : ImVec2(foot.x + room.x * 0.6f, foot.y + (button - line) / 2));
   if (!beside || button + px(6) + line <= room.y) score(score_of(lesson));
-  state.card_height = height + button;
+  state.card_height = ui::presenter() ? std::max(height, button) : height + px(14) + button;
 }
 
 void draw_measured_card(ShellState& state, int item) {
@@ -266,7 +288,7 @@ void draw_measured_card(ShellState& state, int item) {
   ui::map("question", one.question.text, "", at, ImGui::GetItemRectMax());
   ui::space(8);
   if (one.waits()) {
-    const int pressed = choices(one.question, -1, {});
+    const int pressed = choices(one.question, -1, {}, ImGui::GetContentRegionAvail().x);
     ui::space(6);
     if (ui::button("skip_question", "Skip the question")) {
       gate.skip(item);

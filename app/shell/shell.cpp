@@ -50,9 +50,9 @@ void draw_lesson(ShellState& state, const Layout& layout) {
   draw_stage(state, layout);
   if (layout.staged && state.layout_mode().card > 0) draw_card(state, layout);
   draw_transport(state, layout);
-  if (layout.staged) {
+  if (layout.staged && layout.bar.height() > 0) {
     draw_bar(state, layout);
-  } else {
+  } else if (!layout.staged) {
     draw_side_panel(state, layout);
   }
   if (state.reader) draw_reader(state, layout);

@@ -356,6 +356,8 @@ void draw_side_panel(ShellState& state, const Layout& layout);
 void draw_tabs(ShellState& state, const Layout& layout);
 /// Numbers and the most wanted knobs on one line.
 void draw_bar(ShellState& state, const Layout& layout);
+/// The numbers at the cursor in a row of controls, as many as `width` holds.
+void draw_stage_numbers(ShellState& state, float width);
 /// Show the lesson's text beside the picture.
 void draw_reader(ShellState& state, const Layout& layout);
 /// The title of the stop and the first sentence of its text, where that does not tell what is still asked.

@@ -163,15 +163,19 @@ void draw_transport(ShellState& state, const Layout& layout) {
     scrub(state, axis, width);
     return;
   }
-  const float room = width - after - speed - 2 * px(16);
-  const float label = std::clamp(place_width(axis), px(112), std::max(px(112), room - px(112)));
+  // Where a question has the bar's room the numbers stand here: nothing plays while it waits.
+  const bool numbers = layout.staged && layout.bar.height() <= 0;
+  const float place = std::max(place_width(axis), px(112)), least = px(112 + 2 * 16);
+  const float end = numbers ? std::max(speed, width - after - place - least) : speed;
+  const float room = width - after - end - 2 * px(16);
+  const float label = std::clamp(place, px(112), std::max(px(112), room - px(112)));
   const float scrubber = room - label;
   ImGui::SetCursorScreenPos({at.x + after, at.y});
   scrub(state, axis, scrubber);
   ImGui::SetCursorScreenPos({at.x + after + scrubber + px(16), at.y});
   place_label(state, axis, label);
-  ImGui::SetCursorScreenPos({at.x + width - speed, at.y});
-  speed_choice(state, narrow);
+  ImGui::SetCursorScreenPos({at.x + width - end, at.y});
+  numbers ? draw_stage_numbers(state, end) : speed_choice(state, narrow);
 }
 
 }  // namespace tilestep::app

@@ -116,7 +116,8 @@ class Joiner {
     const auto begin = source.before.area(), end = thing.after.area();
     if (!begin || !end || way.from.name.empty()) return;
     thing.in.course = static_cast<int>(join_.courses_.size());
-    thing.in.saying = source.before.words;
+    // What stays says its own; what is made of it, a weight of a score, says what it is from the start.
+    thing.in.saying = way.copy ? -1 : source.before.words;
     join_.courses_.push_back({*begin, *end, true});
     if (!way.copy) source.original = true;
   }

@@ -366,7 +366,8 @@ struct Axis {
 /// How a box stands among others, and what room it needs.
 struct Layout {
   /// How boxes in it stand. `either`: below each other, and side by side where they have not the height.
-  enum Flow : std::uint8_t { row, column, over, either } flow = column;
+  /// `wished`: below each other, and side by side where that, and only that, gives them what they wish for.
+  enum Flow : std::uint8_t { row, column, over, either, wished } flow = column;
   /// Boxes in it share all its room by their weights, where each has its least: rows of a grid.
   bool even = false;
   bool close = false;  ///< boxes in it stand close together: rows of values
@@ -374,6 +375,7 @@ struct Layout {
   float weight = 1;    ///< its share of the room beyond the least
   float least_width = 4, least_height = 1;  ///< in heights of a line of text
   float most_height = 0;                    ///< grows no further; 0: as far as there is room
+  float wish = 0;                           ///< so wide and high its numbers are drawn
   float left = 0, right = 0;                ///< margins for labels, in heights of a line of text
 };
 /// A part of the picture. It keeps its place over a run.

@@ -138,8 +138,11 @@ void Placer::measure(Node& node) const {
     ++shown;
   }
   const Point within = in_row ? Point{along, across} : Point{across, along};
-  node.least.x = std::max(box.least_width * em_, within.x) + (box.left + box.right) * em_;
-  node.least.y = std::max(box.least_height * em_, within.y) + node.top + node.bottom + node.head;
+  const float wish = wishes_ ? box.wish : 0;
+  const float least_width = std::max(box.least_width, wish) * em_,
+              least_height = std::max(box.least_height, wish) * em_;
+  node.least.x = std::max(least_width, within.x) + (box.left + box.right) * em_;
+  node.least.y = std::max(least_height, within.y) + node.top + node.bottom + node.head;
 }
 
 bool Placer::fits(const Node& root) const {
@@ -181,6 +184,12 @@ void Placer::fold(Node& root) {
     turned_ = root.least.x <= root.area.width() + 0.5f;
     measure(root);
   }
+  wishes_ = true;
+  measure(root);
+  granted_ = !fits(root);
+  measure(root);
+  granted_ = wishes_ = granted_ && fits(root);
+  measure(root);
   while (!fits(root)) {
     const int rank = highest_rank(root);
     Node* node = rank > 0 ? last_of_rank(root, rank) : nullptr;
@@ -328,7 +337,8 @@ void Placer::scale_cells() {
         const auto whole = float(std::max(span.axis->count, 1));
         const float size = std::max(std::floor(cell_.at(cells->scale)), 1.0f);
         const float length = std::min(size * whole, span.to - span.from);
-        span.from += std::round((span.to - span.from - length) * span.axis->align);
+        const float align = granted_ && upright ? 0 : span.axis->align;  // of one line all tops
+        span.from += std::round((span.to - span.from - length) * align);
         span.to = span.from + length;
       }
     }

@@ -60,12 +60,15 @@ void Placer::flights(const Items& items) {
 
 // ---- cells ---------------------------------------------------------------------------------------
 
+/// Digits stand on the line, and may stand in a lower cell than letters, some of which hang below it.
 bool Placer::words_fit(const Items& items, Point cell) const {
-  if (cell.y + px(3) < height(Face::mono_note) || cell.x < px(8)) return false;
+  bool letters = false;
   for (int k = 0; k < items.count; ++k) {
-    if (width(written(items, k), Face::mono_note) > cell.x - px(2)) return false;
+    const std::string words = written(items, k);
+    if (width(words, Face::mono_note) > cell.x - px(2)) return false;
+    letters = letters || words.find_first_not_of("0123456789.") != std::string::npos;
   }
-  return true;
+  return cell.y + px(letters ? 3 : 5) >= height(Face::mono_note) && cell.x >= px(8);
 }
 
 /// Where the cells of a grid stand: on axes, or squares in rows.
@@ -315,7 +318,10 @@ void Placer::put_bar_value(const Bars& m, int item, Area bar, float slot, int di
   const float half = height(Face::mono_note) / 2;
   Point middle{(bar.x0 + bar.x1) / 2, bar.y0 - half - px(1)};
   const std::optional<float> line = curve_over(m, item);
-  if (line && std::abs(*line - middle.y) < 0.6f * half + px(2)) middle.y = *line - half - px(1);
+  // Not off its bar, though: the line is left out under it.
+  if (line && std::abs(*line - middle.y) < 0.6f * half + px(2) && middle.y - *line < 0.3f * half) {
+    middle.y = *line - half - px(1);
+  }
   say_centered(words, middle, Face::mono_note, ink, id(m.items, item, 2));
   out_.words.back().patch = true;  // the outline of what was may run under it
 }

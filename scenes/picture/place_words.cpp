@@ -47,7 +47,8 @@ void Placer::put_sentences(const Lines& m) {
       say(std::move(words), {room.x0, y}, face, ink_of(items.state[k]), id(items, k, part++));
       y += step;
     }
-    put_said(items, k, all, {room.x0, top, room.x1, y});
+    const float air = lines.empty() ? 0 : step - height(face);  // below the last line
+    put_said(items, k, all, {room.x0, top, room.x1, y - air});
     y += px(3);
   }
 }

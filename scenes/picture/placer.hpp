@@ -80,7 +80,8 @@ class Placer {
   void measure(Node& node) const;
   bool fits(const Node& root) const;
   bool side_by_side(const Box& box) const {
-    return box.flow == Box::row || (box.flow == Box::either && turned_);
+    return box.flow == Box::row || (box.flow == Box::either && turned_) ||
+           (box.flow == Box::wished && granted_);
   }
   static Node* last_of_rank(Node& node, int rank);
   static int highest_rank(const Node& node);
@@ -192,8 +193,10 @@ class Placer {
   const Metrics& metrics_;
   const std::vector<Key>& off_;
   Placed out_;
-  bool dense_ = false;   ///< little room: smaller type
-  bool turned_ = false;  ///< little height: what may stand side by side does
+  bool dense_ = false;    ///< little room: smaller type
+  bool wishes_ = false;   ///< what boxes wish for is what they need
+  bool granted_ = false;  ///< they have it side by side
+  bool turned_ = false;   ///< little height: what may stand side by side does
   float em_ = 1, gap_ = 1;
   std::map<Name, const Axis*> axes_;
   std::map<std::pair<Name, bool>, const Box*> lowest_;  ///< who says the words of an axis

@@ -132,8 +132,15 @@ class Cast {
                        [&](const Box& inner) { return stays(inner); });
   }
   void collect(const Box& box, std::vector<const Box*>& all) const {
+    const bool named = std::any_of(box.boxes.begin(), box.boxes.end(), [&](const Box& inner) {
+      return !inner.marks.empty() && stays(inner);
+    });
     for (const Box& inner : box.boxes) {
-      stays(inner) ? collect(inner, all) : all.push_back(&inner);
+      if (stays(inner)) {
+        collect(inner, all);
+      } else if (!named || !is_name(inner)) {
+        all.push_back(&inner);
+      }
     }
   }
 
@@ -162,6 +169,11 @@ bool is_short_of_room(const Placed& placed) {
 }
 
 }  // namespace
+
+bool is_name(const Box& box) {
+  const auto* words = box.marks.size() == 1 ? std::get_if<Lines>(&box.marks.front()) : nullptr;
+  return words != nullptr && words->rows.size() == 1 && plain(words->rows.front().full).size() < 4;
+}
 
 Area content_of(const Key& box, const Picture& picture, const Placed& placed) {
   std::set<int> marks;

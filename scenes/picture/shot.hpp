@@ -9,6 +9,9 @@
 /// A shot: the part of a picture that is on show while something in it is the subject.
 namespace tilestep::picture {
 
+/// A letter beside a strip: the strip's name, which stays with it.
+bool is_name(const Box& box);
+
 /// Boxes that stand aside while the things named `subject` ("m", "stage_2") are the subject: the outermost ones that hold
 /// none of them and share no band with a box that does. Some come back until half of `area` is filled, those on the bands
 /// go where the subject has no room. Nothing stands aside in a picture of three boxes in which the first of `subject` is

@@ -80,7 +80,8 @@ std::string plain(std::string_view markdown) {
 }  // namespace
 
 std::string first_sentence(std::string_view markdown) {
-  const std::string text = plain(markdown);
+  const bool point = markdown.starts_with("- ");  // the first of a list
+  const std::string text = plain(point ? markdown.substr(2) : markdown);
   for (std::size_t i = 0; i + 2 < text.size(); ++i) {
     const bool ends = text[i] == '.' || text[i] == '?' || text[i] == '!';
     const auto next = static_cast<unsigned char>(text[i + 2]);

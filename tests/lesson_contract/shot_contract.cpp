@@ -66,7 +66,7 @@ class Standing {
     }
     const auto room = std::find_if(placed_.rooms.begin(), placed_.rooms.end(),
                                    [&](const auto& each) { return each.key == box.key; });
-    if (!box.marks.empty() && room != placed_.rooms.end()) {
+    if (!box.marks.empty() && !picture::is_name(box) && room != placed_.rooms.end()) {
       own.area = room->whole;
       own.lit = lit;
       own.bands = bands_of(box);

@@ -112,13 +112,15 @@ Box FlashAttentionScene::chosen_row(const FlashMoment& now) const {
 /// What the tiles before left of ℓ and O after the rescale, what this one added, and in outline what they were.
 Box FlashAttentionScene::sums(const FlashMoment& now) const {
   using flash_attention::Step;
+  constexpr std::uint8_t kSum = 5;  // ℓ's, as in words
   struct Names {
     Key box;
     Name axis, kept, added, was;
   };
   const double factor = now.now == nullptr ? 1 : static_cast<double>(now.now->rescale);
   const bool shrunk = now.phase >= FlashPhase::rescale, added = now.phase == FlashPhase::values;
-  const auto meter = [&](const Names& names, const char* label, double before, double after) {
+  const auto meter = [&](const Names& names, const char* label, std::uint8_t tone, double before,
+                         double after) {
     const double kept = shrunk ? before * factor : before;
     const auto part = [&](Name name, double from, double to) {
       Bars bar{items(name, std::vector{static_cast<float>(std::abs(to))}), names.axis, "one"};
@@ -129,10 +131,11 @@ Box FlashAttentionScene::sums(const FlashMoment& now) const {
     Bars left = part(names.kept, 0, added && now.through ? after : kept),
          fresh = part(names.added, kept, after), was = part(names.was, 0, before);
     left.items.state.all = State::done;
+    left.items.tone.all = tone;
     fresh.items.state.all = State::current;
     was.items.flags.all = kWas;
     Box made = box(names.box, {std::move(left)}, {marked(label, symbols({}))},
-                   {.least_height = 0.8f, .most_height = 1.2f, .left = 2.2f, .right = 4.2f});
+                   {.least_height = 1, .most_height = 1.2f, .left = 2.2f, .right = 4.2f});
     if (added && after != kept && !now.through) made.marks.emplace_back(std::move(fresh));
     if (shrunk && factor < 1 && before != 0) made.marks.emplace_back(std::move(was));
     made.value = text(number(added ? after : kept, 2));
@@ -141,11 +144,11 @@ Box FlashAttentionScene::sums(const FlashMoment& now) const {
   const auto of = [](const Step* step, float Step::*field) {
     return step == nullptr ? 0.0 : static_cast<double>(step->*field);
   };
-  std::vector<Box> meters = {meter({{"bar_l"}, "l", "l_kept", "l_added", "l_was"}, "ℓ",
+  std::vector<Box> meters = {meter({{"bar_l"}, "l", "l_kept", "l_added", "l_was"}, "ℓ", kSum,
                                    of(now.before, &Step::l), of(now.now, &Step::l))};
   // flash-1 divides O at every visit: what is left of it is not its product with the factor alone.
   if (trace_.o_recorded && variant() != Variant::flash_1) {
-    meters.push_back(meter({{"bar_o"}, "o", "o_kept", "o_added", "o_was"}, "O",
+    meters.push_back(meter({{"bar_o"}, "o", "o_kept", "o_added", "o_was"}, "O", tone_of(Tensor::o),
                            of(now.before, &Step::o), of(now.now, &Step::o)));
   }
   return column({"sums"}, std::move(meters), {.close = true, .weight = 0.2f});

@@ -39,8 +39,8 @@ Question FlashAttention3Scene::ahead_question() const {
 Question FlashAttention3Scene::turns_question() const {
   const bool inside = trace_.runs == Rung::pipelined, turns = trace_.runs == Rung::ping_pong;
   const std::vector<std::string> choices = {
-      "Whatever the other warpgroup happens to issue", "The other warpgroup's products, by turns",
-      "Its own products of the next tile too", "Nothing: they wait for the weights"};
+      "Whatever the other warpgroup issues", "The other one's products, in turn",
+      "Its own products of the next tile", "Nothing: they wait for weights"};
   return about(
       {"busy"},
       ask("A warpgroup makes exponentials. What do the tensor cores do meanwhile?",

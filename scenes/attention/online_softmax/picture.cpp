@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -75,9 +76,9 @@ Extent OnlineSoftmaxScene::extent() const {
     l.add(static_cast<double>(step.l));
     o.add(static_cast<double>(step.o));
   }
-  const auto line = [](Name name, const Ends& of) {
+  const auto line = [](Name name, const Ends& of, bool ticks = false) {
     const auto [low, high] = rounded(of.low, of.high);
-    return Axis{.name = name, .low = low, .high = high};
+    return Axis{.name = name, .low = low, .high = high, .ticks = ticks};
   };
   return {{{.name = "key",
             .kind = Axis::band,
@@ -87,8 +88,8 @@ Extent OnlineSoftmaxScene::extent() const {
            line("score", scores),
            {.name = "weight"},
            line("value", values),
-           line("l", l),
-           line("O", o),
+           line("l", l, true),
+           line("O", o, true),
            {.name = "after_l", .kind = Axis::band, .count = tiles(), .least_slot = 0.5f},
            {.name = "after_O", .kind = Axis::band, .count = tiles(), .least_slot = 0.5f}}};
 }
@@ -233,7 +234,7 @@ std::vector<std::string> OnlineSoftmaxScene::formula_rows(const SoftmaxMoment& n
                       peak, step.m, score),
       std::move(rescale),
       words::equation("Σp", fmt::format("Σ exp(s − {})", std::isinf(step.m) ? "0" : m), weights,
-                      step.tile_sum, two),
+                      step.tile_sum, two, 1),  // exp(−120) is 0 in FP32
       words::equation("ℓ", fmt::format("{} × {} + {}", two(step.l_old), factor, two(step.tile_sum)),
                       step.l_old * step.rescale + step.tile_sum, step.l, two),
       words::equation("O",
@@ -324,10 +325,11 @@ Box OnlineSoftmaxScene::sums(const SoftmaxMoment& now) const {
       added.items.tone.each[tile] = 0;
       if (now.rescale < 1 && old != 0) was.items.value.each[tile] = static_cast<float>(old);
     }
-    Box made = box(names.box, {before, added, was},
-                   {marked(of_output ? "O = Σ weight · v" : "ℓ = Σ weight", symbols({})),
-                    marked(of_output ? "O" : "ℓ", symbols({}))},
-                   {.least_width = 4.5f, .least_height = 2.6f, .right = 3.2f});
+    Box bars = box({names.added, -1}, {before, added, was}, {},
+                   {.least_width = 2.5f, .least_height = 2.6f, .left = 2});
+    Box made = column(names.box, {std::move(bars)}, {.right = 3.2f});
+    made.label = {marked(of_output ? "O = Σ weight · v" : "ℓ = Σ weight", symbols({})),
+                  marked(of_output ? "O" : "ℓ", symbols({}))};
     made.value = text(number(sum, 2));
     return made;
   };
@@ -341,7 +343,7 @@ Box OnlineSoftmaxScene::sums(const SoftmaxMoment& now) const {
     }
     const std::string said = number(exact.back(), 2);
     l.label = text("ℓ = Σ weight, exact (dashed): " + said, "ℓ, exact " + said);
-    l.marks.emplace_back(std::move(due));
+    l.boxes[0].marks.emplace_back(std::move(due));
   }
   const std::string result = number(now.output, 3);
   std::string whole = "O / ℓ = " + result;
@@ -349,12 +351,23 @@ Box OnlineSoftmaxScene::sums(const SoftmaxMoment& now) const {
   Lines output = lines("output", {now.tile < 0 ? text("O / ℓ   nothing yet") : text(whole, result)},
                        Lines::large);
   output.rows[0].full = marked(plain(output.rows[0].full), symbols({}));
-  output.items.state.all = wrong_at(now) ? State::wrong : State::plain;
+  output.items.state.each = {wrong_at(now) ? State::wrong : State::plain};
+  // What comes of exp(s), summed as it is, once the row is through.
+  const double above = trace_.naive_numerator, below = trace_.naive_denominator;
+  if (growing && count == tiles() && std::isinf(below)) {
+    const auto [a, b, naive] =
+        std::array{number(above, 3), number(below, 3), number(above / below, 3)};
+    output.rows.push_back(
+        text(fmt::format("Σ exp(s)·v / Σ exp(s) = {} / {} = {}", a, b, naive), naive));
+    output.items.state.each.push_back(State::wrong);
+    output.items.count = 2;
+  }
   Box o = meter({{"bar_O"}, "O", "O_kept", "O_added", "O_was"}, now.o_old, now.o_kept, now.o);
+  const float high = 1.7f * static_cast<float>(output.items.count);
   return column(
       {"sums"},
       {row({"totals"}, {std::move(l), std::move(o)}, {.rank = 2}),
-       box({"bar_output"}, {output}, {}, {.rank = 2, .weight = 0.02f, .least_height = 1.7f})},
+       box({"bar_output"}, {output}, {}, {.rank = 2, .weight = 0.02f, .least_height = high})},
       {.least_width = 12});
 }
 

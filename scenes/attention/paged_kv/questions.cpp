@@ -73,9 +73,9 @@ Question PagedKvScene::paging_question() const {
   return of_kind(
       "what-paging-does",
       ask("What do pages change against one piece of memory for each request?",
-          "More requests fit into the same memory",
+          "More requests fit in memory at once",
           {"Each request is answered faster", "Fewer bytes are read for each token",
-           "Nothing that one could measure"},
+           "Nothing measurable"},
           fmt::format("with {} tokens reserved for each only {} would fit into this pool, while a "
                       "single request reads the same bytes either way, and the table besides.",
                       trace_.limit,

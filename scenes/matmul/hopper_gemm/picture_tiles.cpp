@@ -70,7 +70,7 @@ Box HopperGemmScene::matrices(const HopperMoment& now, int followed) const {
   Box corner = box({"box_of"}, {lines("box_line", std::move(said))});
   Box upper =
       row({"upper"}, {with(std::move(corner), words), with(operand(now, followed, false), right)},
-          {.weight = share(trace_.tiles_down)});
+          {.weight = 2 * share(trace_.tiles_down)});  // a row a k-tile, with its number
   Box lower =
       row({"lower"}, {with(operand(now, followed, true), left), with(tiles_of_c(now), right)});
   Box made = column({"matrices"}, {std::move(upper), std::move(lower)}, {.weight = 1.4f});
@@ -292,10 +292,9 @@ Box HopperGemmScene::fragments() const {
            box({"named"}, {lines("named_line", {text(report.empty() ? what.where : report)})}, {},
                {.weight = 0.3f, .least_width = 7, .least_height = 3})},
           {.rank = 6});
-  made.label =
-      text(fmt::format("the tile of C: {} of {} parts of 8 × 8 wrong; numbers wrong in each", wrong,
-                       trace_.wrong.size()),
-           fmt::format("{} parts wrong", wrong));
+  made.label = text(fmt::format("the tile of C: wrong elements in {} of {} parts of 8 × 8 = 64",
+                                wrong, trace_.wrong.size()),
+                    fmt::format("{} parts wrong", wrong));
   return made;
 }
 

@@ -35,8 +35,12 @@ const char* name_of_phase(Phase phase) {
 
 constexpr Layout kStrip = {.weight = 0, .least_width = 3};
 constexpr Layout kSheet = {.least_width = 3, .least_height = 2.2f};
-constexpr Layout kTile = {.least_width = 3, .least_height = 2.8f};
 constexpr Layout kWall = {.weight = 0, .least_width = 0.35f, .least_height = 0.35f};
+
+/// Numbers are what a tile shows: where there is no height for them the tiles stand in one line.
+Layout tile_of(int edge) {
+  return {.least_width = 3, .least_height = 2.8f, .wish = 0.82f * static_cast<float>(edge)};
+}
 
 /// A matrix or a tile of one, filled in cell by cell.
 struct Grid : Cells {
@@ -383,8 +387,8 @@ Box TilingScene::tile(const TilingMoment& now, const View& view, bool is_a) cons
       fmt::format("{}[{}][{}]", letter, range(row0, is_a ? trace_.rows() : deep),
                   range(column0, is_a ? deep : trace_.columns()));
   const char* what = !shared() ? ": global loads" : !any ? "" : loading ? ": thread" : ": reads";
-  Box made =
-      box(is_a ? Key{"tile_a"} : Key{"tile_b"}, {grid}, text(full + what, full, letter), kTile);
+  Box made = box(is_a ? Key{"tile_a"} : Key{"tile_b"}, {grid}, text(full + what, full, letter),
+                 tile_of(edge));
   made.label.group = "tile";
   // The row and the column that the picked thread multiplies, and before that waits for.
   if (any && (now.multiplied || now.phase == Phase::barrier_after_load)) {
@@ -422,8 +426,8 @@ Box TilingScene::block(const TilingMoment& now, const View& view) const {
   grid.items.about = {{"thread", {-1, threads}}, {"row", {-1, rows}}, {"column", {-1, columns}}};
   const std::string name = fmt::format("C[{}][{}]", range(trace_.first_row(), trace_.rows()),
                                        range(trace_.first_column(), trace_.columns()));
-  Box made =
-      box({"block"}, {grid}, text(now.k_tile < 0 ? name : name + ": sums", name, "C"), kTile);
+  Box made = box({"block"}, {grid}, text(now.k_tile < 0 ? name : name + ": sums", name, "C"),
+                 tile_of(edge));
   made.label.group = "tile";
   // Those that read the first element of the picked thread's row of A's tile.
   if (shared() && now.phase == Phase::multiply && now.k_tile >= 0) {
@@ -486,13 +490,13 @@ Box TilingScene::tiles(const TilingMoment& now, const View& view) const {
   Layout half = kWall;
   half.weight = 1;
   Box across = row({"across"}, {box({"gap", 2}, {}, {}, half), inner(-1, half)},
-                   {.weight = 0, .least_width = 3, .least_height = 0.35f});
+                   {.weight = 0, .least_width = 0.7f, .least_height = 0.35f});
   Box upper =
       row({"tiles_upper"}, {corner(now), box({"gap", 3}, {}, {}, kWall), tile(now, view, false)},
           {.even = true});
   Box lower =
       row({"tiles_lower"}, {tile(now, view, true), inner(1), block(now, view)}, {.even = true});
-  Box inside = column({"tiles"}, {upper, across, lower}, {.even = true});
+  Box inside = column({"tiles"}, {upper, across, lower}, {.flow = Box::wished, .even = true});
   return column({"in_shared"}, {outer(-1), row({"walled"}, {outer(1), inside})});
 }
 

@@ -11,6 +11,7 @@
 #include "scenes/ui/context.hpp"
 #include "tests/app/child.hpp"
 #include "tests/app/shell/stage.hpp"
+#include "tests/part.hpp"
 #include "tests/scenes/scene_frame.hpp"
 
 using namespace tilestep;
@@ -110,6 +111,81 @@ TEST_CASE("what goes on from a question stays in sight, however small its card",
     CHECK(button["rect"] == button["raw"]);  // no window cuts it off
     CHECK(button["rect"][1].get<int>() + button["rect"][3].get<int>() <=
           card["rect"][1].get<int>() + card["rect"][3].get<int>());
+  }
+}
+
+namespace {
+
+/// No window cuts anything off.
+bool whole(const nlohmann::json& part) {
+  return part["rect"] == part["raw"];
+}
+
+/// A question as a class sees it, at the stop that asks it.
+struct Projected {
+  Projected(const std::string& lesson, std::size_t number, const scenes::GuideStop& stop,
+            float text_scale)
+      : stage(options_of(lesson, number, stop, text_scale)) {
+    stage.lab.answer();
+    const auto scene = tests::scene_of(lesson);
+    scene->load(tests::report_of(lesson, stop.settings));
+    const auto question = scene->question(scenes::View{asked_at(stop, scene->steps())});
+    choices = static_cast<int>(question.value().choices.size());
+  }
+  static ShellOptions options_of(const std::string& id, std::size_t number,
+                                 const scenes::GuideStop& stop, float text_scale) {
+    ShellOptions options;
+    options.lesson = id;
+    options.settings = stop.settings;
+    options.step = stop.step - 1;
+    options.stop = static_cast<int>(number);
+    options.presenter = options.predict = options.asked = options.stop_asks = true;
+    options.text_scale = text_scale;
+    return options;
+  }
+  void draw(ImVec2 size) {
+    for (int i = 0; i < 4; ++i) stage.draw(size);
+  }
+  /// All of it is in sight.
+  void check() const {
+    CHECK(whole(stage.part("question")));
+    if (choices == 0) CHECK(whole(stage.part("predict_number")));
+    for (int i = 0; i < choices; ++i) CHECK(whole(stage.part(fmt::format("predict_{}", i))));
+  }
+  Stage stage;
+  int choices = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a projector of 1280x720 has question, choices and picture at once, and then the reason",
+          "[ui_shell]") {
+  const ImVec2 size(1280, 720);
+  tests::Part part("asked on a projector", 4);
+  for (const lab::Lesson* each : lessons()) {
+    if (part.skips()) continue;
+    const std::string& id = each->info().id;
+    const scenes::Guide guide = scenes::parse_guide(scenes::lesson_text(id), each->knobs());
+    for (std::size_t number = 0; number < guide.stops.size(); ++number) {
+      if (guide.stops[number].ask.empty()) continue;
+      CAPTURE(id, number + 1);
+      Projected on(id, number, guide.stops[number], 1);
+      on.draw(size);
+      on.check();
+      CHECK(on.stage.part("picture")["rect"][3].get<float>() > 350);
+      if (on.choices == 0) continue;
+      on.stage.shell.key(Key::a, false);
+      on.draw(size);
+      on.check();
+      on.stage.shell.key(Key::page_down, false);
+      on.draw(size);
+      CHECK(whole(on.stage.part("predict_verdict")));
+      // Large type in a small window: the picture may go on below.
+      Projected low(id, number, guide.stops[number], 1.5f);
+      low.draw({1024, 640});
+      low.check();
+      CHECK(low.stage.has("picture"));
+    }
   }
 }
 
@@ -360,6 +436,7 @@ TEST_CASE(
     settle();
     CHECK(stage.part("stop_told")["label"] == guide.stops[stop].title);
   }
+  CHECK_FALSE(stage.part("stop_told")["value"].get<std::string>().starts_with("-"));  // of a list
   stage.shell.key(Key::page_up, false);
   settle();
   CHECK(stage.part("stop_told")["label"] == guide.stops[guide.stops.size() - 2].title);

@@ -1,4 +1,7 @@
 // What of a picture is on show at a stop of the guided path.
+#include "kernels/catalog.hpp"
+#include "scenes/shared/guide.hpp"
+#include "scenes/ui/context.hpp"
 #include "tests/app/shell/stage.hpp"
 
 using namespace tilestep;
@@ -48,4 +51,40 @@ TEST_CASE(
   stage.frame();
   CHECK(stage.has("loads"));
   CHECK_FALSE(stage.has("aside_0"));
+}
+
+TEST_CASE("what a stop is about has its numbers and names on a projector", "[ui_shell]") {
+  struct Named {
+    const char* lesson;
+    int stop;  ///< from 0
+    std::vector<std::pair<const char*, int>> words;
+  };
+  const Named all[] = {{"tiling", 4, {{"8", 128}}},
+                       {"hopper-gemm", 2, {{"0", 2}, {"3", 2}, {"5", 2}, {"B rows 0–127", 1}}},
+                       {"attention-backward", 3, {{"K", 1}, {"V", 1}, {"dK", 1}, {"dV", 1}}}};
+  for (const Named& each : all) {
+    CAPTURE(each.lesson);
+    const lab::Lesson& of = lesson(each.lesson);
+    const auto stop =
+        scenes::parse_guide(scenes::lesson_text(each.lesson), of.knobs()).stops.at(each.stop);
+    ShellOptions options;
+    options.lesson = each.lesson;
+    options.settings = stop.settings;
+    options.step = stop.step;
+    options.phase = stop.phase;
+    options.stop = each.stop;
+    options.presenter = true;
+    Stage stage(options);
+    stage.lab.answer();
+    stage.draw({1280, 720});
+    stage.shell.context().record_texts(true);
+    stage.draw({1280, 720});
+    const auto& texts = stage.shell.context().texts();
+    for (const auto& [words, times] : each.words) {
+      CAPTURE(words);
+      const std::string wanted = words;
+      const auto is = [&](const ui::DrawnText& text) { return text.text == wanted; };
+      CHECK(std::count_if(texts.begin(), texts.end(), is) >= times);
+    }
+  }
 }

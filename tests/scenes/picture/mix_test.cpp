@@ -244,7 +244,8 @@ TEST_CASE("what enters flies from the thing that it comes from", "[picture]") {
   CHECK(piece(half, {"tile"}).alpha == 1);
   CHECK(piece(half, {"tile"}).layer == Layer::over);
   CHECK(piece(early, {"tile"}).area.x1 == Approx(10).margin(0.01));
-  CHECK(words(half, {"tile"}).text == "2.5");  // what it carries is what stood there
+  // An original carries what stood there; what is made of it says what it is.
+  CHECK(words(half, {"tile"}).text == (copy ? "9" : "2.5"));
   CHECK(words(half, {"tile"}).area.center().y == Approx(62.5));
   // An original is gone from where it was; of a copy, it stays or goes as it would.
   CHECK(count(early.pieces, {"a", 3}) == (stands_on || copy ? 1 : 0));

@@ -17,10 +17,11 @@ using tests::Typewriter;
 
 namespace {
 
+/// Whether the glyphs touch: lines of text have air above and below.
 bool overlap(const Area& a, const Area& b) {
-  constexpr float kTouch = 1.0f;
-  return a.x0 + kTouch < b.x1 && b.x0 + kTouch < a.x1 && a.y0 + kTouch < b.y1 &&
-         b.y0 + kTouch < a.y1;
+  const float x = std::min(a.x1, b.x1) - std::max(a.x0, b.x0);
+  const float y = std::min(a.y1, b.y1) - std::max(a.y0, b.y0);
+  return x > 1 && y > 0.34f * std::min(a.height(), b.height());
 }
 
 /// What is wrong with a placement, a sentence each.

@@ -62,6 +62,18 @@ TEST_CASE("the formulas carry the step's numbers", "[online_softmax_scene]") {
   CHECK(parts.at("formula_3").label.find("1.32") == std::string::npos);
 }
 
+TEST_CASE("a row that overflows ends on what exp(s) alone comes to, beside the right output",
+          "[online_softmax_scene]") {
+  Shown shown;
+  CHECK(shown.picture({4, 3}).count("output_1") == 0);
+  shown.run({{"preset", std::string("outlier")}});
+  CHECK(shown.picture({4, 2}).count("output_1") == 0);
+  const auto parts = shown.picture({4, 3});
+  CHECK(parts.at("output_1").label.ends_with("= ∞ / ∞ = NaN"));
+  CHECK(parts.at("output_1").value == "wrong");
+  CHECK(parts.at("formula_2").label.find("≠") == std::string::npos);  // exp(−120) is 0 in FP32
+}
+
 TEST_CASE("skipping the rescale leaves the old weights standing", "[online_softmax_scene]") {
   Shown shown;
   CHECK(shown->weights({2, 3}).at(1) == Approx(std::exp(3.0 - 5.0)).epsilon(1e-5));
