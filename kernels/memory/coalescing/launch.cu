@@ -1,53 +1,17 @@
-// Coalescing: how the kernels of access.cu, sweep.cu and ladders.cu are launched.
+// Coalescing: how the kernels of access.cu and ladders.cu are launched.
 
-#include <bit>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
-#include <tuple>
-#include <type_traits>
 #include <utility>
 
-#include "kernels/memory/coalescing/kernels.hpp"
+#include "kernels/memory/coalescing/access.cu"
 #include "kernels/memory/coalescing/ladders.cu"
-#include "kernels/memory/coalescing/sweep.cu"
+#include "kernels/memory/coalescing/launch.hpp"
 
 namespace tilestep::coalescing::SIMT_BACKEND {
 
 // ---- access.cu ----------------------------------------------------------------------------------
-
-/// `bytes` as elements of type E.
-template <class E, class Byte>
-simt::Span<E> elements_of(simt::Span<Byte> bytes) {
-  assert(reinterpret_cast<std::uintptr_t>(bytes.data) % sizeof(E) == 0);
-  return {reinterpret_cast<E*>(bytes.data), bytes.count / sizeof(E)};
-}
-
-/// Calls `run` with the pattern as a constant, of which nvcc leaves one line. Emulated, where nothing is optimized away,
-/// it stays a value: that is sixty kernels fewer of each to compile.
-template <class Run>
-void with_pattern(Pattern pattern, Run run) {
-#if defined(__CUDACC__)
-  const auto choose = [&]<std::size_t... kAt>(std::index_sequence<kAt...>) {
-    return ((pattern == kPatterns[kAt] &&
-             (run(std::integral_constant<Pattern, kPatterns[kAt]>{}), true)) ||
-            ...);
-  };
-  [[maybe_unused]] const bool known = choose(std::make_index_sequence<kPatterns.size()>{});
-  assert(known);
-#else
-  run(pattern);
-#endif
-}
-
-/// Calls `run` with a value of an element type of `bytes`.
-template <class Run>
-void with_element(int bytes, Run run) {
-  using Elements = std::tuple<unsigned char, unsigned short, unsigned, uint2, uint4>;
-  simt::with_constant<1, 2, 4, 8, 16>("element_bytes", bytes, [&](auto size) {
-    run(std::tuple_element_t<std::countr_zero(unsigned{size}), Elements>{});
-  });
-}
 
 /// Starts gather or scatter on `blocks` blocks. `pattern` is a constant, or a value.
 template <class Which, class In, class Out>
@@ -56,20 +20,6 @@ void launch_access(simt::Device& device, const PatternShape& shape, Index blocks
   const bool load = shape.access == Access::load;
   simt::launch(device, simt::row_of_blocks(load ? "gather" : "scatter", blocks, kThreadsPerBlock),
                load ? gather<Which, In, Out> : scatter<Which, In, Out>, in, out, shape, pattern);
-}
-
-/// Starts their sweeps.
-template <int kLoads, class E, class Which, class In, class Out>
-void launch_sweep(simt::Device& device, const PatternShape& shape, Index blocks, Which pattern,
-                  const In& in, const Out& out) {
-  const bool load = shape.access == Access::load;
-  const Index all = simt::blocks_for(shape.elements, kThreadsPerBlock * kLoads);
-  if (blocks <= 0 || blocks > all) blocks = all;
-  simt::launch(
-      device,
-      simt::row_of_blocks(load ? "gather_sweep" : "scatter_sweep", blocks, kThreadsPerBlock),
-      load ? gather_sweep<kLoads, E, Which, In, Out> : scatter_sweep<kLoads, E, Which, In, Out>, in,
-      out, shape, pattern);
 }
 
 // ---- ladders.cu ---------------------------------------------------------------------------------
@@ -140,18 +90,7 @@ class KernelsHere final : public Kernels {
     if (config.loads != 4 && (config.loads != 1 || shape.pattern != Pattern::strided)) {
       throw Error("sweep: 4 loads a thread are compiled, and 1 of the pattern strided");
     }
-    with_element(shape.element_bytes, [&](auto element) {
-      using E = decltype(element);
-      const auto from = simt::global(elements_of<const E>(in), "in");
-      const auto to = simt::global(elements_of<E>(out), "out");
-      if (config.loads == 1) {
-        using Strided = std::integral_constant<Pattern, Pattern::strided>;
-        return launch_sweep<1, E>(device, shape, config.blocks, Strided{}, from, to);
-      }
-      with_pattern(shape.pattern, [&](auto pattern) {
-        launch_sweep<4, E>(device, shape, config.blocks, pattern, from, to);
-      });
-    });
+    start_sweep(device, shape, config, in, out);
   }
 
   void fill_random(simt::Device& device, simt::Span<unsigned> words, unsigned seed) const override {

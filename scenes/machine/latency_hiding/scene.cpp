@@ -152,7 +152,7 @@ picture::Name LatencyHidingScene::time_axis() const {
 
 double LatencyHidingScene::time_high() const {
   // Cycles: no round of four loads that was recorded takes longer, by one warp or by 64.
-  constexpr double kRound = 7000;
+  constexpr double kRound = 7500;
   constexpr int kRounds = 4;  // that a warp's probes are, about
   const double span = std::max<double>(1, static_cast<double>(trace_.machine.span));
   if (!clocked()) return tails() ? span + 1 : 2.0 * group() + 2;
