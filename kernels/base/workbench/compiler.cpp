@@ -184,7 +184,9 @@ void link_module(const Job& job, const std::vector<std::string>& sources) {
   std::vector<std::string> objects;
   for (const std::string& source : sources) objects.push_back(job.made_of(source).string());
   borrow_the_rest(job, objects);
-  std::vector<std::string> words = {job.compiler.program, "-shared", "-o",
+  // Several launch files may include the edited source, and with it a function or variable of the user's that is not
+  // inline: they are the same one.
+  std::vector<std::string> words = {job.compiler.program, "-shared", "-Wl,-z,muldefs", "-o",
                                     (job.draft / kHostModule).string()};
   words.insert(words.end(), objects.begin(), objects.end());
   const Ran ran = run_program(words, kCompileLimit, 0, job.watch.stop);

@@ -113,7 +113,13 @@ void fail(const Job& job, const Ran& ran) {
   if (ran.timed_out) {
     sentence = fmt::format("{} was not compiled within {} seconds", name, kCompileLimit.count());
   } else if (said.empty()) {
-    const bool memory = ran.output.find("memory") != std::string::npos || ran.status > 128;
+    // A path may have the word too.
+    const std::string_view kOut[] = {"out of memory", "memory exhausted", "Cannot allocate memory",
+                                     "bad_alloc"};
+    const bool memory = ran.status > 128 ||
+                        std::any_of(std::begin(kOut), std::end(kOut), [&](std::string_view words) {
+                          return ran.output.find(words) != std::string::npos;
+                        });
     sentence =
         fmt::format("{} does not compile: {}", name,
                     memory ? fmt::format("the compiler needs more than {} MB for it", job.memory_mb)

@@ -45,7 +45,7 @@ Params params_of(const Choice& c, int seed) {
 TEST_CASE("every variant holds the lesson's checks for every pair of choices",
           "[flash_attention]") {
   const auto device = test_device();
-  tests::Part part("attention's choices", 2);
+  tests::Part part("attention's choices", 3);
   int seed = 0;
   for (const Choice& choice : pairwise(kChoices)) {
     const Params params = params_of(choice, ++seed);

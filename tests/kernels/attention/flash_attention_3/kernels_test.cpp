@@ -90,7 +90,7 @@ TEST_CASE("flash-3: every tile of queries comes once, and heavy ones are shared 
 
 TEST_CASE("flash-3: the timed kernels equal double", "[flash_attention_3]") {
   const auto device = device_of();
-  tests::Part part("flash-3 timed", 2);
+  tests::Part part("flash-3 timed", 3);
   int turn = 0;
   for (const Rung rung : kRungs) {
     for (const int length : kLengths) {
@@ -128,7 +128,7 @@ TEST_CASE("flash-3: the explained kernels equal double", "[flash_attention_3]") 
 
 TEST_CASE("flash-3: the order of threads and of what the hardware does changes nothing",
           "[flash_attention_3]") {
-  tests::Part part("flash-3 in other orders", 2);
+  tests::Part part("flash-3 in other orders", 3);
   for (const Rung rung : kRungs) {
     for (const int head_dim : {64, 128}) {
       const Problem p = problem_of(rung, head_dim, Mask::causal, 200);
