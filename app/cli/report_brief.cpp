@@ -134,12 +134,12 @@ std::string checks_text(const lab::Report& report, std::size_t width) {
   const auto failed = std::count_if(report.checks.begin(), report.checks.end(),
                                     [](const lab::Check& check) { return !check.ok; });
   if (failed == 0 && report.kernel && report.kernel->idle) {
-    return "\n" +
-           wrapped(
-               fmt::format("{} ok, but not of your kernel: with these knobs the run launches none "
-                           "of its source. --trials looks for knobs that do.",
-                           counted(report.checks.size(), "check")),
-               width, 0);
+    const char* elsewhere = report.table("trials") == nullptr ? "--trials looks for knobs that do."
+                                                              : "Its trials are below.";
+    return "\n" + wrapped(fmt::format("{} ok, but with these knobs the run launches none of your "
+                                      "source. {}",
+                                      counted(report.checks.size(), "check"), elsewhere),
+                          width, 0);
   }
   if (failed == 0) return "\n" + counted(report.checks.size(), "check") + " ok\n";
   std::string text =

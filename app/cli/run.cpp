@@ -81,7 +81,8 @@ int run(RunArguments& arguments, const std::string& program) {
   } else {
     print(report_brief(report, terminal_size()));
     for (const lab::Table& table : trials.tables) {
-      print(fmt::format("\n{}\n{}", table.title, aligned(table)));
+      print(table.rows.empty() ? fmt::format("\n{}\n", trials.summary)
+                               : fmt::format("\n{}\n{}", table.title, aligned(table)));
     }
   }
   return static_cast<int>(report.ok() ? ExitCode::good : ExitCode::check_failed);

@@ -180,6 +180,19 @@ TEST_CASE("a kernel of the bench alone is tried in a small bench", "[workbench_r
   CHECK_FALSE(report.kernel->idle);
 }
 
+TEST_CASE("a kernel for a GPU alone is not said to be right", "[workbench_run]") {
+  const tests::KeptCache cache;
+  const Edit same{"moe-routing",
+                  "kernels/experts/moe_routing/grouped_wgmma.cu",
+                  "namespace tilestep::moe_routing::cuda_backend::grouped_wgmma {",
+                  "namespace tilestep::moe_routing::cuda_backend::grouped_wgmma {",
+                  "",
+                  ""};
+  const lab::Report report = answered(same, lab::Request::Action::trials);
+  CHECK(report.checks.empty());
+  CHECK(report.summary.starts_with("Nothing of this source runs under emulation"));
+}
+
 TEST_CASE("of a right kernel it is said what it takes more than the original", "[workbench_run]") {
   const tests::KeptCache cache;
   const std::string path = "kernels/memory/coalescing/ladders.cu";
