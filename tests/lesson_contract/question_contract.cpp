@@ -19,6 +19,7 @@
 #include "scenes/shared/questions.hpp"
 #include "tests/lesson_contract/future.hpp"
 #include "tests/lesson_contract/knob_cases.hpp"
+#include "tests/part.hpp"
 #include "tests/reports.hpp"
 #include "tests/scenes/scene_frame.hpp"
 
@@ -179,8 +180,9 @@ void check_questions(const lab::Lesson& lesson) {
   constexpr int kRuns = tests::kFewShapes ? 40 : 200;
   const auto scene = tests::scene_of(lesson.info().id);
   std::vector<lab::Settings> cases = contract::some_knob_ends(lesson);
+  tests::Part part("questions of " + lesson.info().id, 3);
   for (const lab::Settings& settings : contract::knob_mixtures(lesson, kRuns)) {
-    if (contract::takes(lesson, settings)) cases.push_back(settings);
+    if (!part.skips() && contract::takes(lesson, settings)) cases.push_back(settings);
   }
   Places places;
   std::set<std::string> known;

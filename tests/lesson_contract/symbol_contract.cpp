@@ -29,6 +29,17 @@ bool lights(const picture::Placed& placed, const std::vector<const picture::Mark
          std::any_of(placed.words.begin(), placed.words.end(), is_lit);
 }
 
+/// What a symbol lights has its tone, if any.
+void check_tones(const picture::Placed& placed, const std::vector<const picture::Mark*>& marks,
+                 const picture::Symbol& symbol) {
+  const picture::Lighting lit(marks, {picture::subject_of(symbol.about)}, {});
+  for (const picture::Piece& piece : placed.pieces) {
+    if (symbol.tone == 0 || piece.tone == 0 || !lit.lights(piece.of)) continue;
+    CAPTURE(symbol.word, picture::to_text(piece.of.key));
+    CHECK(piece.tone == symbol.tone);
+  }
+}
+
 void check_symbols(const lab::Lesson& lesson) {
   const auto scene = tests::scene_of(lesson.info().id);
   tests::SceneFrame frame;
@@ -42,6 +53,9 @@ void check_symbols(const lab::Lesson& lesson) {
       const auto marks = picture::marks_of(picture);
       const picture::Placed placed =
           picture::place(picture, {0, 0, 1200, 700}, ui::PictureMetrics());
+      for (const picture::Symbol& symbol : scene->symbols({cursor})) {
+        check_tones(placed, marks, symbol);
+      }
       for (const picture::Words& words : placed.words) {
         if (words.about.kind.empty()) continue;
         CAPTURE(words.text, cursor.tile, cursor.phase);

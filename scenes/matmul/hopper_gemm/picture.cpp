@@ -21,6 +21,10 @@ std::uint8_t flag(bool picked) {
   return picked ? kPicked : kNone;
 }
 
+std::string name_of_half(int half) {
+  return half < 0 ? std::string() : std::string(1, static_cast<char>('a' + half));
+}
+
 const char* name_of_state(StageNow::State state, bool little_room = false) {
   switch (state) {
     case StageNow::empty:
@@ -152,28 +156,53 @@ bool HopperGemmScene::at_stage(const HopperMoment& now, int stage,
          std::count(whats.begin(), whats.end(), now.last->what) > 0;
 }
 
-/// What a stage holds: the boxes of A and of B, which come from the matrices.
+/// What a stage holds: the boxes of A and of B, which come from the matrices. In a cluster B has two halves, a and b,
+/// of which this block asks for one.
 Items HopperGemmScene::stage_parts(const HopperMoment& now) const {
-  Items parts = of_stages(now, "part", 2);
+  const int halves = std::max(trace_.cluster, 1), per_stage = 1 + halves;
+  Items parts = of_stages(now, "part", per_stage);
   parts.act = {Act::pick, "k-tile"};
   for (int i = 0; i < parts.count; ++i) {
-    const StageNow& stage = now.stages[i / 2];
+    const int s = i / per_stage, half = i % per_stage - 1;
+    const StageNow& stage = now.stages[s];
     const int k = stage.k_tile, per_tile = std::max(k_tiles(), 1);
-    const bool is_a = i % 2 == 0, copied = at_stage(now, i / 2, {What::copies});
-    const char* letter = is_a ? "A" : "B";
+    const hopper_gemm::BlockTile& at = tile(k / per_tile);
+    const bool is_a = half < 0, own = is_a || half == at.row % halves;
+    const bool copied = own && at_stage(now, s, {What::copies});
+    const std::string letter = is_a ? "A" : "B";
     parts.names.push_back(k < 0               ? letter
                           : trace_.stages > 5 ? std::to_string(k)
+                          : halves > 1        ? fmt::format("{}{}{}", letter, k, name_of_half(half))
                                               : fmt::format("{} {}", letter, k));
-    if (copied || at_stage(now, i / 2, {What::expects})) parts.state.each[i] = State::current;
+    if (copied || at_stage(now, s, {What::expects})) parts.state.each[i] = State::current;
     if (stage.overwritten || stage.read_early) parts.state.each[i] = State::wrong;
-    const hopper_gemm::BlockTile& at = tile(k / per_tile);
     const Key from = is_a ? Key{"A", at.row, k % per_tile} : Key{"B", k % per_tile, at.column};
     parts.ways.push_back(copied ? Way{from, {}, is_a ? 0 : 1, true} : Way{});
   }
   return parts;
 }
 
-/// The copy engine's arrows: from the boxes in device memory to the stage, from the request until the bytes are there.
+/// The half of B that TMA puts into the other block's stages too, as soon as it is asked for. What else lies there is
+/// not recorded.
+Items HopperGemmScene::multicast(const HopperMoment& now) const {
+  const int per_stage = 1 + trace_.cluster;
+  Items made = of_stages(now, "multicast", per_stage);
+  for (int i = 0; i < made.count; ++i) {
+    const int s = i / per_stage, k = now.stages[s].k_tile, half = i % per_stage - 1;
+    const auto life = now.lives.find(k);
+    const bool there = life != now.lives.end() && life->second.copies != kNever &&
+                       half == tile(k / std::max(k_tiles(), 1)).row % trace_.cluster;
+    made.names.push_back(there ? fmt::format("B{}{}", k, name_of_half(half)) : "");
+    made.state.each[i] = !there                             ? State::to_come
+                         : at_stage(now, s, {What::copies}) ? State::current
+                                                            : State::done;
+    if (!there) made.tone.each[i] = 0;
+  }
+  return made;
+}
+
+/// The copy engine's arrows: from the boxes in device memory to the stage, in a cluster from B to the other block's
+/// too, from the request until the bytes are there.
 Links HopperGemmScene::on_their_way(const HopperMoment& now) const {
   Links ways{items("tma", 0)};
   const auto life = now.lives.find(now.k_tile);
@@ -182,12 +211,17 @@ Links HopperGemmScene::on_their_way(const HopperMoment& now) const {
   }
   const int per_tile = std::max(k_tiles(), 1), deep = now.k_tile % per_tile;
   const hopper_gemm::BlockTile& at = tile(now.k_tile / per_tile);
-  ways.items.count = 2;
+  const int stage = life->second.stage, half = at.row % std::max(trace_.cluster, 1);
   ways.items.tone = {k_tile_tone(now.k_tile)};
   ways.items.glyph = {1};
   ways.items.about = {{"k-tile", {now.k_tile}}};
   ways.from = {{{"A", at.row, deep}}, {{"B", deep, at.column}}};
-  ways.to = {{{"part", life->second.stage, 0}}, {{"part", life->second.stage, 1}}};
+  ways.to = {{{"part", stage, 0}}, {{"part", stage, 1 + half}}};
+  if (trace_.cluster > 1) {
+    ways.from.push_back({{"B", deep, at.column}});
+    ways.to.push_back({{"multicast", stage, 1 + half}});
+  }
+  ways.items.count = static_cast<int>(ways.from.size());
   return ways;
 }
 
@@ -230,12 +264,16 @@ Box HopperGemmScene::ring(const HopperMoment& now, const View& view) const {
         key, {cells}, text(label),
         {.rank = rank, .weight = 0.6f, .least_width = 12, .least_height = 1.05f, .left = kLeft});
   };
-  Box holds = row({"holds"}, "holds", stage_parts(now), 0, 2);
+  Box holds = row({"holds"}, "holds", stage_parts(now), 0, 1 + std::max(trace_.cluster, 1));
   if (has_tma()) holds.marks.emplace_back(on_their_way(now));
   Box made = column(
       {"ring"},
       {stage_bytes(now), std::move(holds), row({"states"}, "state", stage_states(now, view), 5)},
       {.close = true});
+  if (trace_.cluster > 1) {
+    made.boxes.insert(made.boxes.begin() + 2,
+                      row({"others"}, "other's", multicast(now), 1, 1 + trace_.cluster));
+  }
   if (has_tma()) {
     made.boxes.push_back(row({"full_barriers"}, "full", phases(now, true), 4));
   }
@@ -297,6 +335,10 @@ std::string HopperGemmScene::explain(const View& view, const Key& key) const {
   if (key.is({"wait_full", "product"})) return explain_k_tile(now, key.i / 2);
   if (key.is({"storing"})) {
     return fmt::format("{} stores tile {} of C", consumer(key.i % 2), key.i / 2);
+  }
+  if (key.is({"multicast"})) {
+    return "the same stage of the cluster's other block: what this block's copies write into it "
+           "too";
   }
   if (key.is({"part", "stage_state", "full_barrier", "empty_barrier", "announced", "landed"})) {
     return explain_stage(now, key.i);

@@ -150,7 +150,7 @@ std::optional<Question> HopperGemmScene::question(const View& view) const {
     return of_kind("announced", announced_question());
   }
   if (before(first_of(trace_, What::copies)))
-    return asked("threads", about({"lanes"}, threads_question()));
+    return asked("threads", about({"ring"}, threads_question()));
   if (after(first_of(trace_, What::copies))) {
     if (auto ahead = ahead_question()) return asked("ahead", about({"ring"}, std::move(*ahead)));
   }

@@ -125,6 +125,7 @@ class HopperGemmScene final : public SceneOf<hopper_gemm::Trace> {
   bool at_stage(const HopperMoment& now, int stage,
                 std::initializer_list<hopper_gemm::What> whats) const;
   picture::Items stage_parts(const HopperMoment& now) const;
+  picture::Items multicast(const HopperMoment& now) const;
   picture::Links on_their_way(const HopperMoment& now) const;
   picture::Items stage_states(const HopperMoment& now, const View& view) const;
   picture::Items phases(const HopperMoment& now, bool of_full) const;

@@ -461,8 +461,9 @@ TEST_CASE("Hopper GEMM: cycles are shown of what the trace has come to, and only
 
 TEST_CASE("Hopper GEMM: arrows lead from device memory to a stage while bytes are on their way",
           "[hopper_gemm_scene]") {
-  for (const char* variant : {"wgmma", "warp-specialized"}) {
+  for (const char* variant : {"wgmma", "warp-specialized", "multicast"}) {
     const HopperGemmScene scene = scene_of(of(variant));
+    const int all = scene.trace().cluster > 1 ? 3 : 2;
     int drawn = 0;
     for (int step = 1; step <= scene.trace().steps(); ++step) {
       const Event& event = scene.trace().events[step - 1];
@@ -470,9 +471,18 @@ TEST_CASE("Hopper GEMM: arrows lead from device memory to a stage while bytes ar
       const auto* ways = mark_of<picture::Links>(picture, "tma");
       const int count = ways == nullptr ? 0 : ways->items.count;
       CAPTURE(variant, step);
-      if (event.what == What::copies) CHECK(count == (ways == nullptr ? 0 : 2));
+      if (event.what == What::copies) CHECK(count == (ways == nullptr ? 0 : all));
       if (event.what == What::flips || event.what == What::issues) CHECK(count == 0);
       if (count > 0) CHECK(ways->to[0].key == Key{"part", event.stage, 0});
+      if (count == 3) {
+        // One read of B: the half that this block asks for goes into both blocks' stages, the other is not its own.
+        const int half = scene.trace().tiles[0].row % 2;
+        CHECK(ways->from[1].key == ways->from[2].key);
+        CHECK(ways->to[1].key == Key{"part", event.stage, 1 + half});
+        CHECK(ways->to[2].key == Key{"multicast", event.stage, 1 + half});
+        const auto& parts = mark_of<Cells>(picture, "part")->items.state;
+        if (event.what == What::copies) CHECK(parts[3 * event.stage + 2 - half] != State::current);
+      }
       drawn += count;
     }
     CHECK((drawn > 0) == (std::string_view(variant) != "wgmma"));
