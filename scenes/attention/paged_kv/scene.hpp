@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/attention/paged_kv/lesson.hpp"
+#include "scenes/picture/role.hpp"
 #include "scenes/shared/scene_of.hpp"
 
 namespace tilestep::scenes {
@@ -36,6 +37,7 @@ class PagedKvScene final : public SceneOf<paged_kv::Trace> {
   const paged_kv::ItemTrace& traced() const {
     return trace_.items[static_cast<std::size_t>(trace_.traced_item)];
   }
+  std::uint8_t tone_of(int request) const { return picture::category_tone(request, trace_.coming); }
   /// "R3", or "R3 +2" of pages that two others have in common with it.
   std::string requests_of(const paged_kv::ItemTrace& item) const;
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "kernels/base/lab/recording.hpp"
 #include "scenes/attention/decode/scene.hpp"
@@ -200,4 +202,33 @@ TEST_CASE("Decode: without a clock blocks stand over tiles, and the picture says
   }
   CHECK(tests::contains(shown->sentence({trace.length(), 0}), "no clock"));
   CHECK_FALSE(has_mark<picture::Spans>(picture_at(*shown, trace.answered()), {"worked", 0}));
+}
+
+TEST_CASE("Decode: eight requests have a tone each, and their names", "[decode_scene]") {
+  Shown shown({{"context", std::int64_t{256}},
+               {"batch", std::int64_t{8}},
+               {"seed", std::int64_t{4}},
+               {"splits", std::int64_t{1}}});
+  const picture::Items chip =
+      tests::items_named(picture_at(*shown, shown.trace().length()), "multiprocessor");
+  std::map<int, int> tone_of;
+  std::set<int> tones;
+  for (std::size_t k = 0; k < chip.names.size(); ++k) {
+    const int request = chip.about.front().second[k];
+    CHECK(chip.names[k] == (request < 0 ? "" : fmt::format("R{}", request)));
+    CHECK((chip.tone[k] > 0) == (request >= 0));
+    if (request < 0) continue;
+    CHECK(tone_of.try_emplace(request, chip.tone[k]).first->second == chip.tone[k]);
+    tones.insert(chip.tone[k]);
+  }
+  CHECK(tone_of.size() == 8);
+  CHECK(tones.size() == 8);
+  // Where blocks are too many to be numbered their lanes say whose they are; so do the rows of the cache.
+  for (const picture::Axis& axis : shown->extent().axes) {
+    if (axis.name == picture::Name("row")) CHECK(axis.names.back() == "R7");
+    if (axis.name != picture::Name("time_block")) continue;
+    for (const ItemTrace& item : shown.trace().items) {
+      CHECK(axis.names[static_cast<std::size_t>(item.block)] == fmt::format("R{}", item.request));
+    }
+  }
 }
