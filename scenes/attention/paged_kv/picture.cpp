@@ -30,6 +30,10 @@ int pages_for(int tokens, int page_size) {
   return (tokens + page_size - 1) / page_size;
 }
 
+int place_of(const std::vector<int>& pages, int page) {
+  return static_cast<int>(std::find(pages.begin(), pages.end(), page) - pages.begin());
+}
+
 std::vector<std::string> request_names(int count) {
   std::vector<std::string> names;
   for (int r = 0; r < count; ++r) names.push_back(fmt::format("R{}", r));
@@ -167,6 +171,9 @@ Box PagedKvScene::tables(Cursor cursor) const {
   const Served* now = moment(cursor);
   const int longest = pages_for(trace_.limit, trace_.shape.page_size);
   const auto rows = now == nullptr ? 0 : static_cast<int>(now->running.size());
+  Links owners{items("owner", 0)};
+  owners.items.state = {State::wrong};
+  owners.items.glyph = {1};
   Cells cells{items("entry", 0)};
   cells.x = "place";
   cells.y = "row";
@@ -187,16 +194,22 @@ Box PagedKvScene::tables(Cursor cursor) const {
       cells.items.names.push_back(there ? std::to_string(page) : "");
       cells.items.tone.each.push_back(there ? tone_of(one->request) : std::uint8_t{0});
       cells.items.glyph.each.push_back(there ? kSolid : kHollow);
-      const bool stale = there && reading(cursor) && r == 0 &&
-                         page_state(r, place, cursor) != State::to_come &&
-                         std::find(one->pages.begin(), one->pages.end(), page) == one->pages.end();
-      cells.items.state.each.push_back(stale   ? State::wrong
+      const bool wrong = there && stale(r, place, cursor);
+      cells.items.state.each.push_back(wrong   ? State::wrong
                                        : there ? page_state(r, place, cursor)
                                                : State::to_come);
+      if (!wrong) continue;
+      // To who has it: the place in his table, or the page where nobody who runs has it.
+      const int row = row_with(page, cursor);
+      Key owner{"page", page};
+      if (row >= 0) owner = {"entry", row, place_of(now->running[row].pages, page)};
+      ++owners.items.count;
+      owners.from.push_back({{"entry", r, place}});
+      owners.to.push_back({owner});
     }
   }
   cells.items.about = {{"request", {0, requests}}};
-  return labelled({"tables"}, box({"table_rows"}, {cells}, {}, {.left = 2}),
+  return labelled({"tables"}, box({"table_rows"}, {cells, owners}, {}, {.left = 2}),
                   text("block tables: a row a request, page by page", "block tables"),
                   {.weight = 1.2f, .least_width = 8, .least_height = 2.1f});
 }

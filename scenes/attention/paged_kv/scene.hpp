@@ -41,6 +41,11 @@ class PagedKvScene final : public SceneOf<paged_kv::Trace> {
   /// "R3", or "R3 +2" of pages that two others have in common with it.
   std::string requests_of(const paged_kv::ItemTrace& item) const;
 
+  /// Whether a row's table names a page there, read by now, that the allocator has not given to its request.
+  bool stale(int row, int place, Cursor cursor) const;
+  /// Which row has a page, as the allocator has it; −1: none that runs.
+  int row_with(int page, Cursor cursor) const;
+
   // The parts of the picture.
   picture::State page_state(int row, int place, Cursor cursor) const;
   picture::Box pool(Cursor cursor) const;
