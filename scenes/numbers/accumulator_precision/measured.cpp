@@ -151,6 +151,7 @@ measured::Spec AccumulatorPrecisionScene::measured_spec() const {
                            .high = "",
                            .role = variant_role}},
             .needs = "rate_and_error"},
+           alignment_view(),
            {.name = "Model",
             .how = "the model as it stands, and with one of its parts changed",
             .filters = {{"model_data", "data", "{}", "", "data"}},
