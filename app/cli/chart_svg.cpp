@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <vector>
 
 #include "app/cli/html.hpp"
 #include "app/cli/report_text.hpp"
+#include "scenes/picture/look.hpp"
 #include "scenes/shared/rows.hpp"
 #include "scenes/stage/measured_plots.hpp"
 #include "scenes/ui/theme.hpp"
@@ -109,9 +109,9 @@ Scale scale_of(const std::vector<double>& values, bool log, bool zero, double fr
 }
 
 Role role_of(measured::Roles roles, std::string_view name, std::size_t place) {
-  static constexpr std::array kRoles = {Role::purple, Role::sky,  Role::green,
-                                        Role::yellow, Role::blue, Role::vermillion};
-  return roles != nullptr ? roles(name) : kRoles[place % kRoles.size()];
+  return roles != nullptr ? roles(name)
+                          : picture::tone_role(picture::category_tone(
+                                static_cast<int>(place % picture::kCategories)));
 }
 
 bool is_library(std::string_view label) {

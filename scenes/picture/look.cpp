@@ -12,7 +12,7 @@ Subject subject_of(const Ref& about) {
 }
 
 Role tone_role(std::uint8_t tone) {
-  return static_cast<Role>(static_cast<int>(Role::blue) + (tone - 1) % 7);
+  return static_cast<Role>(static_cast<int>(Role::blue) + (tone - 1) % kToneCount);
 }
 
 namespace {

@@ -17,7 +17,7 @@ struct Coat {
   Role role = Role::raised;
   float alpha = 1;
 };
-/// The colour of a tone, 1–7; those beyond begin anew.
+/// The colour of a tone, 1–11; those beyond begin anew.
 Role tone_role(std::uint8_t tone);
 Coat coat_of(const Piece& piece);
 Coat coat_of(const Stroke& stroke);

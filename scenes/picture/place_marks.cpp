@@ -156,6 +156,7 @@ void Placer::put(const Cells& m) {
   const bool words = words_fit(items, {first.width(), first.height()});
   const std::set<int> named = words ? std::set<int>{} : some_names(items, grid);
   const Heat heat(items);
+  if (grid.y && !grid.y->axis->names.empty()) name_lanes(*grid.y);
   const int from = grid.x ? grid.x->first : 0;
   const int to = grid.x ? std::min(from + grid.x->count, grid.columns) : grid.columns;
   for (int row = 0; row < grid.rows; ++row) {

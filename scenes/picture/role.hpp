@@ -19,7 +19,7 @@ enum class Role : std::uint8_t {
   good,
   wrong,   ///< red, always with a cross
   wasted,  ///< hatched
-  // Okabe–Ito, for categories: the tones 1–7
+  // The tones 1–11: Okabe–Ito, and four more for categories
   blue,
   orange,
   green,
@@ -27,7 +27,22 @@ enum class Role : std::uint8_t {
   sky,
   vermillion,
   yellow,
+  olive,
+  brown,
+  magenta,
+  stark,  ///< the lightest on dark panels, the darkest on white ones
 };
-inline constexpr int kRoleCount = static_cast<int>(Role::yellow) + 1;
+inline constexpr int kRoleCount = static_cast<int>(Role::stark) + 1;
+inline constexpr int kToneCount = kRoleCount - static_cast<int>(Role::blue);
+
+/// So many numbered things (requests, experts, k-tiles) have a tone each, which also those who see no red or no green
+/// tell apart; none is near what is current or wrong.
+inline constexpr int kCategories = 8;
+/// The tone of thing `number` of `of`. Of more than eight none has one, so that none comes twice: numbers tell them apart.
+constexpr std::uint8_t category_tone(int number, int of = kCategories) {
+  // The last three are those of m, ℓ and O.
+  constexpr std::uint8_t kTones[kCategories] = {3, 10, 9, 11, 8, 1, 5, 4};
+  return of > kCategories || number < 0 || number >= kCategories ? std::uint8_t{0} : kTones[number];
+}
 
 }  // namespace tilestep::picture

@@ -1,21 +1,14 @@
 #pragma once
 
 #include <cstdint>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "scenes/picture/picture.hpp"
+#include "scenes/picture/role.hpp"
 
 namespace tilestep::scenes {
-
-/// A request's tone. Five take turns: the number beside it tells requests apart. Orange is too near to the cursor's
-/// amber, vermillion to what is wrong.
-constexpr std::uint8_t request_tone(int request) {
-  constexpr std::uint8_t kTones[] = {1, 3, 4, 7, 5};
-  return kTones[static_cast<std::size_t>(request) % std::size(kTones)];
-}
 
 /// A box with a margin for an axis, its label above.
 inline picture::Box labelled(picture::Key key, picture::Box inner, picture::Text label,
@@ -25,12 +18,14 @@ inline picture::Box labelled(picture::Key key, picture::Box inner, picture::Text
   return made;
 }
 
-/// picture::Spans of requests that are made one by one.
+/// picture::Spans of requests, of so many, that are made one by one.
 struct SpanList {
   picture::Spans spans;
   std::vector<int> requests;
+  int of;
 
-  SpanList(picture::Name name, picture::Name x, picture::Name lanes) {
+  SpanList(picture::Name name, picture::Name x, picture::Name lanes, int of_requests)
+      : of(of_requests) {
     spans.items = picture::items(name, 0);
     spans.x = x;
     spans.lanes = lanes;
@@ -45,7 +40,7 @@ struct SpanList {
     spans.end.push_back(end);
     spans.items.state.each.push_back(state);
     spans.items.names.push_back(std::move(name));
-    spans.items.tone.each.push_back(request < 0 ? std::uint8_t{0} : request_tone(request));
+    spans.items.tone.each.push_back(picture::category_tone(request, of));
     requests.push_back(request);
   }
   picture::Spans made(double now) {

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 
+#include "scenes/picture/look.hpp"
 #include "scenes/shared/rows.hpp"
 #include "scenes/shared/words.hpp"
 #include "scenes/ui/axis.hpp"
@@ -29,12 +29,11 @@ class RoleOf {
   RoleOf(Roles role, const lab::Table& rows, std::string_view column)
       : role_(role), names_(distinct(rows, column)) {}
   Role operator()(std::string_view name) const {
-    static constexpr std::array kRoles = {Role::purple, Role::sky,  Role::green,
-                                          Role::yellow, Role::blue, Role::vermillion};
     if (is_library(name)) return Role::muted;
     if (role_ != nullptr) return role_(name);
     const auto place = std::find(names_.begin(), names_.end(), name) - names_.begin();
-    return kRoles[static_cast<std::size_t>(place) % kRoles.size()];
+    return picture::tone_role(
+        picture::category_tone(static_cast<int>(place) % picture::kCategories));
   }
 
  private:

@@ -15,18 +15,18 @@ constexpr ImU32 rgb(unsigned hex) {
   return IM_COL32((hex >> 16) & 255u, (hex >> 8) & 255u, hex & 255u, 255);
 }
 
-// Categories are Okabe and Ito's eight colours ("Color Universal Design", 2008), a little lighter
-// on dark panels and a little darker on white ones, so that each keeps 3:1 against its panel.
+// Tones are after Okabe and Ito ("Color Universal Design", 2008), lighter on dark panels and darker on white ones, so that
+// each keeps 3:1 against its panel; with the last four those of category_tone are as far apart as it goes without red or green.
 constexpr std::array<ImU32, kRoleCount> kDark = {
-    rgb(0x0E1116), rgb(0x151A21), rgb(0x1F2630), rgb(0x2C3541), rgb(0x252D38),
-    rgb(0xE6EAF0), rgb(0x9DA9B8), rgb(0x596577), rgb(0xFFB84D), rgb(0x1B1203),
-    rgb(0x4CC38A), rgb(0xFF6B6B), rgb(0x7A8594), rgb(0x2E88CC), rgb(0xE69F00),
-    rgb(0x1FB487), rgb(0xD285B1), rgb(0x7CC8F5), rgb(0xE8702A), rgb(0xF0E442)};
+    rgb(0x0E1116), rgb(0x151A21), rgb(0x1F2630), rgb(0x2C3541), rgb(0x252D38), rgb(0xE6EAF0),
+    rgb(0x9DA9B8), rgb(0x596577), rgb(0xFFB84D), rgb(0x1B1203), rgb(0x4CC38A), rgb(0xFF6B6B),
+    rgb(0x7A8594), rgb(0x2E88CC), rgb(0xE69F00), rgb(0x1FB487), rgb(0xB58CFE), rgb(0x7CC8F5),
+    rgb(0xE8702A), rgb(0xF0E442), rgb(0x8F8A18), rgb(0x9A5440), rgb(0xCF3F9F), rgb(0xD8FFF4)};
 constexpr std::array<ImU32, kRoleCount> kLight = {
-    rgb(0xF1F4F8), rgb(0xFFFFFF), rgb(0xEBEFF4), rgb(0xC6CED8), rgb(0xDFE5EC),
-    rgb(0x10151C), rgb(0x4A5666), rgb(0x97A3B2), rgb(0xB84E00), rgb(0xFFFFFF),
-    rgb(0x0F7B4F), rgb(0xC62828), rgb(0x75808F), rgb(0x0072B2), rgb(0xA56700),
-    rgb(0x00805D), rgb(0xA3457C), rgb(0x2A86BB), rgb(0xB23A12), rgb(0x897D00)};
+    rgb(0xF1F4F8), rgb(0xFFFFFF), rgb(0xEBEFF4), rgb(0xC6CED8), rgb(0xDFE5EC), rgb(0x10151C),
+    rgb(0x4A5666), rgb(0x97A3B2), rgb(0xB84E00), rgb(0xFFFFFF), rgb(0x0F7B4F), rgb(0xC62828),
+    rgb(0x75808F), rgb(0x2B50DC), rgb(0xA56700), rgb(0x00806A), rgb(0xDA5FB0), rgb(0x0A99EA),
+    rgb(0xB23A12), rgb(0x897D00), rgb(0x86975F), rgb(0x3F2A1C), rgb(0x8A1F72), rgb(0x25006A)};
 
 // Nine samples of the viridis map (van der Walt and Smith, 2015).
 constexpr std::array<ImU32, 9> kViridis = {rgb(0x440154), rgb(0x472D7B), rgb(0x3B528B),

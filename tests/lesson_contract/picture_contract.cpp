@@ -123,6 +123,7 @@ void check_room(const lab::Lesson& lesson) {
 class Colours {
  public:
   void add(const picture::Picture& picture) {
+    here_.clear();
     for (const picture::Mark* mark : picture::marks_of(picture)) {
       if (const picture::Items* items = picture::items_of(*mark)) add(*items);
       if (const auto* stacks = std::get_if<picture::Stacks>(mark)) add(stacks->held);
@@ -133,7 +134,8 @@ class Colours {
       }
     }
   }
-  /// A thing has one colour; where numbered things (experts) have one each, nothing else has these.
+  /// A thing has one colour; where numbered things (experts) have one each, no two of a picture have the same, and
+  /// nothing else has these.
   void check() const {
     std::set<int> numbered, fixed;
     for (const auto& [kind, tones] : of_kind_) {
@@ -146,7 +148,14 @@ class Colours {
       const bool by_number =
           std::any_of(seen.kinds.begin(), seen.kinds.end(),
                       [&](const auto& kind) { return clashes_.count(kind) == 0; });
-      if (by_number && seen.tones.size() > 1) continue;
+      const bool apart = std::any_of(seen.kinds.begin(), seen.kinds.end(), [&](const auto& kind) {
+        return clashes_.count(kind) + twice_.count(kind) == 0;
+      });
+      if (by_number && seen.tones.size() > 1) {
+        CAPTURE(thing, seen.kinds, twice_);
+        CHECK(apart);
+        continue;
+      }
       CAPTURE(thing, seen.tones, seen.kinds, clashes_);
       CHECK(seen.tones.size() == 1);
       if (!by_number) fixed.insert(seen.tones.begin(), seen.tones.end());
@@ -177,12 +186,18 @@ class Colours {
       seen.kinds.insert(kind);
       const auto [known, fresh] = of_kind_[kind].try_emplace(ref.index, tone);
       if (!fresh && known->second != tone) clashes_.insert(kind);
+      const int first = here_[kind].try_emplace(tone, ref.index).first->second;
+      if (first != ref.index) {
+        twice_.try_emplace(kind, fmt::format("{} and {} have tone {}", first, ref.index, tone));
+      }
     }
   }
 
   std::map<std::string, Seen> things_;
   std::map<std::string, std::map<int, int>> of_kind_;
-  std::set<std::string> clashes_;  ///< kinds whose numbers do not say the tone
+  std::set<std::string> clashes_;                   ///< kinds whose numbers do not say the tone
+  std::map<std::string, std::map<int, int>> here_;  ///< of one picture: by tone, who has it
+  std::map<std::string, std::string> twice_;  ///< kinds of which two have one tone in one picture
 };
 
 void check_colours(const lab::Lesson& lesson) {

@@ -71,6 +71,20 @@ inline int count_of(const picture::Items& items, picture::State state) {
   return count;
 }
 
+/// The pictures of a view under Measured that are of the run itself.
+inline std::vector<picture::Picture> pictures_in(const scenes::Scene& scene,
+                                                 std::string_view view) {
+  std::vector<picture::Picture> all;
+  for (const auto& each : scene.measured_spec().views) {
+    if (each.name != view) continue;
+    for (const auto& plot : each.plots) {
+      const auto* of = std::get_if<scenes::measured::Pictured>(&plot);
+      if (of != nullptr) all.push_back(of->picture({}));
+    }
+  }
+  return all;
+}
+
 /// Bytes of each tensor run up to what was traced, and never back: of a scene of the matrix of scores.
 template <class Shown>
 void check_bytes(Shown& shown) {

@@ -62,14 +62,19 @@ const StepTrace* LaunchPicture::step_now(Cursor cursor) const {
 std::vector<std::string> LaunchPicture::block_names() const {
   std::vector<std::string> names;
   for (int block = 0; block < trace_.blocks; ++block) {
-    names.push_back(trace_.blocks <= kMostNamed ? fmt::format("block {}", block) : std::string());
+    if (trace_.blocks <= kMostNamed) {
+      names.push_back(fmt::format("block {}", block));
+      continue;
+    }
+    const auto first = std::ranges::find(trace_.items, block, &ItemTrace::block);
+    names.push_back(first == trace_.items.end() ? "" : fmt::format("R{}", first->request));
   }
   return names;
 }
 
-std::vector<std::string> LaunchPicture::request_names(int count) {
+std::vector<std::string> LaunchPicture::request_names() const {
   std::vector<std::string> names;
-  for (int r = 0; r < count; ++r) names.push_back(fmt::format("R{}", r));
+  for (int r = 0; r < requests(); ++r) names.push_back(fmt::format("R{}", r));
   return names;
 }
 
@@ -81,8 +86,8 @@ std::vector<Axis> LaunchPicture::launch_axes() const {
            .least_slot = 3},
           {.name = "row",
            .kind = Axis::band,
-           .count = static_cast<int>(trace_.tokens.size()),
-           .names = request_names(static_cast<int>(trace_.tokens.size())),
+           .count = requests(),
+           .names = request_names(),
            .align = 0,
            .least_slot = 4},
           {.name = "block",
@@ -115,7 +120,7 @@ State LaunchPicture::tile_state(int request, int place, Cursor cursor) const {
 Box LaunchPicture::cache(Cursor cursor) const {
   const int tile = trace_.shape.tile;
   const int longest = tiles_for(*std::ranges::max_element(trace_.tokens), tile);
-  const auto rows = static_cast<int>(trace_.tokens.size());
+  const int rows = requests();
   Cells cells{items("entry", longest * rows)};
   cells.x = "place";
   cells.y = "row";
@@ -131,21 +136,21 @@ Box LaunchPicture::cache(Cursor cursor) const {
       cells.items.names.push_back(!there                  ? ""
                                   : first + tile > tokens ? fmt::format("·{}", tokens - first)
                                                           : std::to_string(first));
-      cells.items.tone.each.push_back(there ? request_tone(request) : std::uint8_t{0});
+      cells.items.tone.each.push_back(there ? tone_of(request) : std::uint8_t{0});
       cells.items.glyph.each.push_back(there ? kSolid : kHollow);
       cells.items.state.each.push_back(there ? tile_state(request, place, cursor) : State::to_come);
       requests.push_back(there ? request : -1);
     }
   }
   cells.items.about = {{"request", {0, requests}}};
-  return box({"cache"}, {cells},
-             text(fmt::format("cache: a row a request, {} tokens a cell", tile),
-                  "cache, by request", "cache"),
-             {.weight = 1.2f, .least_width = 8, .least_height = 2.1f});
+  return labelled({"cache"}, box({"cache_rows"}, {cells}, {}, {.left = 2}),
+                  text(fmt::format("cache: a row a request, {} tokens a cell", tile),
+                       "cache, by request", "cache"),
+                  {.weight = 1.2f, .least_width = 8, .least_height = 2.1f});
 }
 
 Box LaunchPicture::lanes(Cursor cursor) const {
-  SpanList list("lane", "round", "block");
+  SpanList list("lane", "round", "block", requests());
   const int now = round(cursor);
   std::vector<int> last(static_cast<std::size_t>(trace_.blocks));
   for (std::size_t i = 0; i < trace_.items.size(); ++i) {

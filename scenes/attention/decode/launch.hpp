@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/attention/decode/lesson.hpp"
+#include "scenes/picture/role.hpp"
 #include "scenes/shared/scene.hpp"
 #include "scenes/shared/spans.hpp"
 
@@ -45,7 +46,9 @@ class LaunchPicture {
   bool contradicted() const;
 
   // The picture, what is said of it and asked about it.
-  static std::vector<std::string> request_names(int count);
+  int requests() const { return static_cast<int>(trace_.tokens.size()); }
+  std::uint8_t tone_of(int request) const { return picture::category_tone(request, requests()); }
+  std::vector<std::string> request_names() const;
   std::vector<std::string> block_names() const;
   std::vector<picture::Axis> launch_axes() const;
   /// A row a request: its tokens, a tile in a cell.

@@ -139,6 +139,7 @@ std::vector<measured::View> sweeps() {
 
 measured::Spec DecodeScene::measured_spec() const {
   measured::Spec spec{"ladder_measured", speed()};
+  spec.views.push_back(channels_view());
   for (measured::View& view : sweeps()) spec.views.push_back(std::move(view));
   return spec;
 }

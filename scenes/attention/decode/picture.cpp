@@ -133,7 +133,7 @@ Box DecodeScene::sweep(Cursor cursor) const {
   cells.y = "swept_head";
   cells.columns = cells.items.per_row = tiles;
   cells.items.state.each.assign(static_cast<std::size_t>(tiles * heads), State::to_come);
-  cells.items.tone.all = request_tone(trace_.request);
+  cells.items.tone.all = tone_of(trace_.request);
   std::vector<int> of_head;
   for (int h = 0; h < heads; ++h) {
     for (int place = 0; place < tiles; ++place) {
@@ -205,11 +205,11 @@ Box DecodeScene::intensity() const {
     bars.end.push_back(std::min(value, 260.0));
     bars.now = 260;
     bars.items.names.emplace_back();
-    bars.items.tone.each.push_back(own ? 1 : 0);
+    bars.items.state.each.push_back(own ? State::plain : State::to_come);
     bars.items.glyph.each.push_back(1);
     bars.items.flags.each.push_back(own ? kPicked : kNone);
     ends.push_back(lane_end({"scheme_end", lane}, "intensity", "scheme_lane", bars.end.back(),
-                            text(significant(value, 3)), own ? 1 : 0, {"scheme", lane}));
+                            text(significant(value, 3)), 0, {"scheme", lane}));
   }
   bars.items.about = {{"scheme", {0, numbers(bars.items.count)}}};
   made.marks.emplace_back(std::move(bars));

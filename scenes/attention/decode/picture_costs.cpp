@@ -24,8 +24,7 @@ constexpr double kGiga = 1e9, kMilli = 1e3;
 
 /// What a step reads or multiplies: each has one tone in all charts.
 enum Share : std::uint8_t { kWeights, kCache, kPrompt };
-constexpr std::uint8_t kCacheTone = 1;
-constexpr std::uint8_t kShareTone[] = {6, kCacheTone, 3};
+constexpr std::uint8_t kShareTone[] = {4, 1, 5};
 constexpr const char* kShareName[] = {"weights", "cache", "prompt"};
 
 /// The query rows that the user follows: one, unless he has picked others.

@@ -62,7 +62,7 @@ std::string DecodeScene::time_sentence() const {
                      number(trace_.launch_end() / 1e3, 1), mean, counted(trace_.blocks, "block"));
 }
 
-/// A cell a multiprocessor, in the tone of the request whose block it has: one each while there are enough.
+/// A cell a multiprocessor, with the request whose block it has, in its tone: one each while there are enough.
 Box DecodeScene::chip() const {
   Cells cells{items("multiprocessor", decode::kMultiprocessors)};
   cells.x = "chip_column";
@@ -74,7 +74,8 @@ Box DecodeScene::chip() const {
       requests[static_cast<std::size_t>(item.block)] = item.request;
   }
   for (const int request : requests) {
-    cells.items.tone.each.push_back(request < 0 ? std::uint8_t{0} : request_tone(request));
+    cells.items.tone.each.push_back(tone_of(request));
+    cells.items.names.push_back(request < 0 ? "" : fmt::format("R{}", request));
     cells.items.state.each.push_back(request < 0 ? State::to_come : State::plain);
     cells.items.glyph.each.push_back(request < 0 ? kHollow : kSolid);
   }
@@ -90,7 +91,7 @@ Box DecodeScene::chip() const {
 
 /// The blocks over the launch's time; under emulation over tiles, which only say what came before what.
 Box DecodeScene::clocks() const {
-  SpanList list("worked", "time", "time_block");
+  SpanList list("worked", "time", "time_block", requests());
   const double now = trace_.launch_end();
   std::vector<double> last(static_cast<std::size_t>(trace_.blocks));
   for (std::size_t i = 0; i < trace_.items.size(); ++i) {

@@ -16,6 +16,7 @@ using words::counted, words::number;
 
 StepAxis DecodeScene::loaded(const decode::Trace&) {
   params_ = decode::knob_table().params(report_.params);
+  key_row_.reset();
   find_events();
   return {trace_.length(), 1, "step", {""}, "steps"};
 }

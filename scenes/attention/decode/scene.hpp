@@ -9,6 +9,13 @@
 
 namespace tilestep::scenes {
 
+/// A key as it is, and as four bits keep it.
+struct KeyRow {
+  std::vector<float> value, by_token, by_channel;
+  float step = 0;            ///< between numbers where all of the token share a scale
+  std::vector<float> steps;  ///< where each channel has its own
+};
+
 /// Decoding: which query heads share a K/V head, the keys that they go along, and what that is for each byte. Beside them
 /// before the first step what a prompt's rows, a batch and a step cost, by formula; then one launch: the cache of each
 /// request, and the blocks over their tiles, whose parts are merged; at the end the chip with the blocks that it had.
@@ -59,6 +66,11 @@ class DecodeScene final : public SceneOf<decode::Trace>, LaunchPicture {
   picture::Box look_back() const;
   std::string explain_time(const picture::Key& key) const;
 
+  // A key in four bits, in channels.cpp.
+  const KeyRow& key_row() const;
+  picture::Picture key_in_few_bits() const;
+  measured::View channels_view() const;
+
   // Questions and events, in questions.cpp.
   std::optional<Question> question_before(int next) const;
   Question batch_question() const;
@@ -67,6 +79,7 @@ class DecodeScene final : public SceneOf<decode::Trace>, LaunchPicture {
   void find_events();
 
   decode::Params params_;
+  mutable std::optional<KeyRow> key_row_;  ///< once it is looked at
 };
 
 }  // namespace tilestep::scenes

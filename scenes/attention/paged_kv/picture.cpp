@@ -22,19 +22,21 @@ namespace {
 
 constexpr std::int64_t kSector = 32, kLine = 128;
 constexpr int kMostLines = 8;      ///< of the gather that are drawn
-constexpr int kMostNamed = 12;     ///< requests that have a name and a frame each
 constexpr float kLaneLeft = 4.5f;  ///< the margin for what lanes are called, in heights of a line
 constexpr int kTile = 16;          ///< tokens that a block takes at a time
+constexpr std::size_t kRows = 1;   ///< of the axes: that of the tables
 
 int pages_for(int tokens, int page_size) {
   return (tokens + page_size - 1) / page_size;
 }
 
+int place_of(const std::vector<int>& pages, int page) {
+  return static_cast<int>(std::find(pages.begin(), pages.end(), page) - pages.begin());
+}
+
 std::vector<std::string> request_names(int count) {
   std::vector<std::string> names;
-  for (int r = 0; r < count; ++r) {
-    names.push_back(count <= kMostNamed ? fmt::format("R{}", r) : std::string());
-  }
+  for (int r = 0; r < count; ++r) names.push_back(fmt::format("R{}", r));
   return names;
 }
 
@@ -50,6 +52,7 @@ Extent PagedKvScene::extent() const {
            {.name = "row",
             .kind = Axis::band,
             .count = trace_.most_running,
+            .names = std::vector<std::string>(static_cast<std::size_t>(trace_.most_running)),
             .align = 0,
             .least_slot = 4},
            {.name = "page_number",
@@ -78,11 +81,18 @@ Extent PagedKvScene::extent() const {
 
 Picture PagedKvScene::picture(const Extent& extent, const View& view) const {
   const Cursor cursor = view.cursor;
+  std::vector<Axis> axes = extent.axes;
+  if (const Served* now = moment(cursor)) {
+    std::vector<std::string>& rows = axes[kRows].names;
+    for (std::size_t r = 0; r < std::min(rows.size(), now->running.size()); ++r) {
+      rows[r] = fmt::format("R{}", now->running[r].request);
+    }
+  }
   std::vector<Box> below = reading(cursor) ? std::vector{gather(cursor), page_sizes()}
                                            : std::vector{timeline(cursor), waste(cursor)};
   return {
       {marked(sentence(cursor), symbols(view))},
-      extent.axes,
+      std::move(axes),
       column(
           {"paged_kv"},
           {row({"memory"}, {pool(cursor), tables(cursor)}, {.weight = 1.8f, .least_height = 2.6f}),
@@ -125,7 +135,7 @@ Box PagedKvScene::pool(Cursor cursor) const {
     cells.items.names.push_back(owner < 0     ? std::string()
                                 : holders > 1 ? fmt::format("×{}", holders)
                                               : fmt::format("R{}", owner));
-    cells.items.tone.each.push_back(owner < 0 ? std::uint8_t{0} : request_tone(owner));
+    cells.items.tone.each.push_back(tone_of(owner));
     cells.items.glyph.each.push_back(owner < 0 ? kHollow : kSolid);
     // What the kernel reads of a page is asked about: whole pages then.
     const int tokens = owner < 0 ? 0 : reading(cursor) ? size : now->filled[i];
@@ -161,6 +171,9 @@ Box PagedKvScene::tables(Cursor cursor) const {
   const Served* now = moment(cursor);
   const int longest = pages_for(trace_.limit, trace_.shape.page_size);
   const auto rows = now == nullptr ? 0 : static_cast<int>(now->running.size());
+  Links owners{items("owner", 0)};
+  owners.items.state = {State::wrong};
+  owners.items.glyph = {1};
   Cells cells{items("entry", 0)};
   cells.x = "place";
   cells.y = "row";
@@ -179,27 +192,33 @@ Box PagedKvScene::tables(Cursor cursor) const {
       const int page = there ? (*pages)[static_cast<std::size_t>(place)] : -1;
       requests.push_back(one == nullptr ? -1 : one->request);
       cells.items.names.push_back(there ? std::to_string(page) : "");
-      cells.items.tone.each.push_back(there ? request_tone(one->request) : std::uint8_t{0});
+      cells.items.tone.each.push_back(there ? tone_of(one->request) : std::uint8_t{0});
       cells.items.glyph.each.push_back(there ? kSolid : kHollow);
-      const bool stale = there && reading(cursor) && r == 0 &&
-                         page_state(r, place, cursor) != State::to_come &&
-                         std::find(one->pages.begin(), one->pages.end(), page) == one->pages.end();
-      cells.items.state.each.push_back(stale   ? State::wrong
+      const bool wrong = there && stale(r, place, cursor);
+      cells.items.state.each.push_back(wrong   ? State::wrong
                                        : there ? page_state(r, place, cursor)
                                                : State::to_come);
+      if (!wrong) continue;
+      // To who has it: the place in his table, or the page where nobody who runs has it.
+      const int row = row_with(page, cursor);
+      Key owner{"page", page};
+      if (row >= 0) owner = {"entry", row, place_of(now->running[row].pages, page)};
+      ++owners.items.count;
+      owners.from.push_back({{"entry", r, place}});
+      owners.to.push_back({owner});
     }
   }
   cells.items.about = {{"request", {0, requests}}};
-  return box({"tables"}, {cells},
-             text("block tables: a row a request, page by page", "block tables"),
-             {.weight = 1.2f, .least_width = 8, .least_height = 2.1f});
+  return labelled({"tables"}, box({"table_rows"}, {cells, owners}, {}, {.left = 2}),
+                  text("block tables: a row a request, page by page", "block tables"),
+                  {.weight = 1.2f, .least_width = 8, .least_height = 2.1f});
 }
 
 // ---- the engine -------------------------------------------------------------------------------------------
 
 /// Who runs, from its admission until it leaves or has to go.
 Box PagedKvScene::timeline(Cursor cursor) const {
-  SpanList list("runs", "step", "request");
+  SpanList list("runs", "step", "request", trace_.coming);
   const int now = std::min(cursor.tile, engine_steps());
   for (int request = 0; request < trace_.coming; ++request) {
     int begin = -1;
@@ -232,7 +251,7 @@ Box PagedKvScene::timeline(Cursor cursor) const {
 
 /// What of the pool holds tokens, and what is reserved in vain: in pages, and with one piece of memory for each.
 Box PagedKvScene::waste(Cursor cursor) const {
-  SpanList list("stored", "tokens", "kind");
+  SpanList list("stored", "tokens", "kind", trace_.coming);
   const Served* now = moment(cursor);
   double end = 0, in_pages = 0;
   if (now != nullptr) {
@@ -321,7 +340,7 @@ Box PagedKvScene::gather(Cursor cursor) const {
   const std::string whose = fmt::format("K of {}, head 0", requests_of(item));
   Strip strip = gathered(cursor) ? sectors() : Strip{items("gather_sector", 0)};
   const int request = trace_.requests[static_cast<std::size_t>(item.row)].request;
-  strip.items.tone.all = request_tone(request);
+  strip.items.tone.all = tone_of(request);
   strip.items.about = {{"request", {request, {}}}};
   Text label = text(whose + ": not yet gathered", whose);
   if (gathered(cursor)) {

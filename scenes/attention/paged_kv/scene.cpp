@@ -33,6 +33,24 @@ const ItemTrace* PagedKvScene::item_now(Cursor cursor) const {
              : &trace_.items[static_cast<std::size_t>(item)];
 }
 
+bool PagedKvScene::stale(int row, int place, Cursor cursor) const {
+  if (!reading(cursor) || row >= std::ssize(moment(cursor)->running) ||
+      page_state(row, place, cursor) == picture::State::to_come)
+    return false;
+  const auto& has = moment(cursor)->running[static_cast<std::size_t>(row)].pages;
+  const int page =
+      trace_.requests[static_cast<std::size_t>(row)].pages[static_cast<std::size_t>(place)];
+  return std::find(has.begin(), has.end(), page) == has.end();
+}
+
+int PagedKvScene::row_with(int page, Cursor cursor) const {
+  const auto& running = moment(cursor)->running;
+  const auto row = std::find_if(running.begin(), running.end(), [page](const auto& one) {
+    return std::find(one.pages.begin(), one.pages.end(), page) != one.pages.end();
+  });
+  return row == running.end() ? -1 : static_cast<int>(row - running.begin());
+}
+
 std::string PagedKvScene::requests_of(const ItemTrace& item) const {
   const std::string first =
       fmt::format("R{}", trace_.requests[static_cast<std::size_t>(item.row)].request);
@@ -68,6 +86,17 @@ std::string PagedKvScene::sentence(Cursor cursor) const {
                        counted(trace_.coming, "request"));
   }
   if (const ItemTrace* item = item_now(cursor)) {
+    for (int place = item->first_page; place < item->first_page + item->pages; ++place) {
+      if (!stale(item->row, place, cursor)) continue;
+      const int page = trace_.requests[static_cast<std::size_t>(item->row)]
+                           .pages[static_cast<std::size_t>(place)];
+      const int row = row_with(page, cursor);
+      const std::string whose =
+          row < 0 ? "nobody" : fmt::format("R{}", moment(cursor)->running[row].request);
+      return fmt::format("Read: {}'s table names page {}, and {} has it: {} is read.",
+                         requests_of(*item), page, whose,
+                         row < 0 ? "what was left there" : whose + "'s context");
+    }
     return item->rows > 1
                ? fmt::format("Read: a block reads {} once for the {} that share {}.",
                              counted(item->pages, "page"), counted(item->rows, "request"),

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/attention/paged_kv/lesson.hpp"
+#include "scenes/picture/role.hpp"
 #include "scenes/shared/scene_of.hpp"
 
 namespace tilestep::scenes {
@@ -36,8 +37,14 @@ class PagedKvScene final : public SceneOf<paged_kv::Trace> {
   const paged_kv::ItemTrace& traced() const {
     return trace_.items[static_cast<std::size_t>(trace_.traced_item)];
   }
+  std::uint8_t tone_of(int request) const { return picture::category_tone(request, trace_.coming); }
   /// "R3", or "R3 +2" of pages that two others have in common with it.
   std::string requests_of(const paged_kv::ItemTrace& item) const;
+
+  /// Whether a row's table names a page there, read by now, that the allocator has not given to its request.
+  bool stale(int row, int place, Cursor cursor) const;
+  /// Which row has a page, as the allocator has it; −1: none that runs.
+  int row_with(int page, Cursor cursor) const;
 
   // The parts of the picture.
   picture::State page_state(int row, int place, Cursor cursor) const;

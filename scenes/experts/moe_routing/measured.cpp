@@ -109,7 +109,7 @@ int expert_in(const lab::Table& spans, std::size_t row) {
   return static_cast<int>(number_in(spans, row, "expert").value_or(0));
 }
 
-/// A row a block, in the colours of the experts whose tiles it ran.
+/// A row a block, in the colours of the experts whose tiles it ran, where these are few enough to have some.
 picture::Picture recorded_blocks(const lab::Table& spans) {
   using namespace picture;
   const std::vector<int> blocks = blocks_of(spans);
@@ -118,6 +118,9 @@ picture::Picture recorded_blocks(const lab::Table& spans) {
   tiles.lanes = "block";
   tiles.items = items("recorded_tile", static_cast<int>(spans.rows.size()));
   double busy = 0;
+  int experts = 0;
+  for (std::size_t row = 0; row < spans.rows.size(); ++row)
+    experts = std::max(experts, expert_in(spans, row) + 1);
   for (std::size_t row = 0; row < spans.rows.size(); ++row) {
     const int block = static_cast<int>(number_in(spans, row, "block").value_or(0));
     const auto lane = std::lower_bound(blocks.begin(), blocks.end(), block) - blocks.begin();
@@ -126,7 +129,7 @@ picture::Picture recorded_blocks(const lab::Table& spans) {
     tiles.end.push_back(time_in(spans, row, "end_us"));
     tiles.now = std::max(tiles.now, tiles.end.back());
     busy += tiles.end.back() - tiles.begin.back();
-    tiles.items.tone.each.push_back(expert_tone(expert_in(spans, row)));
+    tiles.items.tone.each.push_back(category_tone(expert_in(spans, row), experts));
     tiles.items.names.push_back(fmt::format("E{}", expert_in(spans, row)));
   }
   const auto count = static_cast<std::int64_t>(blocks.size());

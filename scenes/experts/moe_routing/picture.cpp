@@ -41,7 +41,7 @@ Items MoeRoutingScene::of_experts(Name name, std::vector<float> values, Format f
   Items made = items(name, experts());
   made.value.each = std::move(values);
   made.format = format;
-  for (int e = 0; e < experts(); ++e) made.tone.each.push_back(expert_tone(e));
+  for (int e = 0; e < experts(); ++e) made.tone.each.push_back(tone_of(e));
   made.about = {{"expert", {0, numbers(experts())}}};
   return made;
 }
@@ -53,7 +53,7 @@ std::vector<Symbol> MoeRoutingScene::symbols(const View& view) const {
     all.push_back(
         {fmt::format("E{}", e),
          {"expert", e},
-         expert_tone(e),
+         tone_of(e),
          fmt::format("Expert {} of {}: weights of its own, which multiply the tokens that "
                      "the router gives it and no others.",
                      e, experts())});
@@ -180,7 +180,7 @@ Box MoeRoutingScene::tokens(Cursor cursor, int followed, Key key) const {
     for (int c = 0; c < trace_.top_k; ++c) {
       const bool dropped = placed && each.slot[c] < 0;
       choices.items.names.push_back(c == 0 ? std::to_string(each.expert[c]) : "");
-      choices.items.tone.each.push_back(expert_tone(each.expert[c]));
+      choices.items.tone.each.push_back(tone_of(each.expert[c]));
       choices.items.state.each.push_back(dropped ? State::wrong : State::plain);
       tokens.push_back(t);
       experts.push_back(each.expert[c]);
@@ -218,7 +218,7 @@ Box MoeRoutingScene::outputs(Cursor cursor, int followed) const {
         std::find_if(each.slot.begin(), each.slot.end(), [](int s) { return s >= 0; });
     const bool lost = kept == each.slot.end();
     cells.items.names.push_back(lost ? "x" : std::to_string(t));
-    cells.items.tone.each.push_back(lost ? 0 : expert_tone(each.expert[kept - each.slot.begin()]));
+    cells.items.tone.each.push_back(lost ? 0 : tone_of(each.expert[kept - each.slot.begin()]));
     cells.items.glyph.each.push_back(lost ? kHollow : kSolid);
     experts.push_back(lost ? -1 : each.expert[kept - each.slot.begin()]);
     if (!lost) continue;
@@ -306,7 +306,7 @@ Links MoeRoutingScene::ways(Cursor cursor, int followed) const {
                                                : Key{"contest", e};
     ways.from.push_back({{"token", followed}});
     ways.to.push_back({to});
-    ways.items.tone.each.push_back(expert_tone(e));
+    ways.items.tone.each.push_back(tone_of(e));
     ways.items.state.each.push_back(placed && each.slot[c] < 0 ? State::wrong : State::plain);
   }
   return ways;
@@ -339,7 +339,7 @@ Stacks MoeRoutingScene::piles(Cursor cursor, int followed) const {
     ++held.count;
     held.ids.push_back(here.token * trace_.top_k + here.choice);
     held.names.push_back(moved && !dropped ? std::to_string(here.token) : "");
-    held.tone.each.push_back(expert_tone(e));
+    held.tone.each.push_back(tone_of(e));
     held.state.each.push_back(dropped ? State::wrong : moved ? State::plain : State::to_come);
     held.flags.each.push_back(here.token == followed && (moved || dropped) ? kPicked : kNone);
     held.ways.push_back(moved && !dropped ? Way{{"choice", here.token, here.choice}, {}, 0, true}
@@ -385,7 +385,7 @@ std::vector<Box> MoeRoutingScene::rows(Cursor cursor, int followed, int place) c
     const int e = each.expert[c];
     gate.names[e] = number(each.gate[c], 2);
     gate.state.each[e] = gate_is_off(each, c) ? State::wrong : State::plain;
-    gate.tone.each[e] = expert_tone(e);
+    gate.tone.each[e] = tone_of(e);
   }
   return {row({"names"}, "", std::move(names), Step::score),
           done(Step::offset, cursor) ? row({"firsts"}, "first slot", std::move(first), Step::offset)
@@ -428,7 +428,7 @@ Box MoeRoutingScene::scheme(const SchemeTrace& of) const {
     spans.end.push_back(end);
     spans.items.state.each.push_back(state);
     spans.items.names.push_back(std::move(name));
-    spans.items.tone.each.push_back(e < 0 ? std::uint8_t{0} : expert_tone(e));
+    spans.items.tone.each.push_back(tone_of(e));
     experts.push_back(e);
   };
   std::array<int, kProcessors> ends{};

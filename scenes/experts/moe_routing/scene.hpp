@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/experts/moe_routing/lesson.hpp"
+#include "scenes/picture/role.hpp"
 #include "scenes/shared/scene_of.hpp"
 
 namespace tilestep::scenes {
@@ -79,6 +80,7 @@ class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
   TensorPipe tensor_pipe() const;
 
   int experts() const { return trace_.experts; }
+  std::uint8_t tone_of(int expert) const { return picture::category_tone(expert, experts()); }
   int shown_tokens() const { return static_cast<int>(trace_.token.size()); }
   const moe_routing::TokenTrace& token(int number) const { return trace_.token[number]; }
   const moe_routing::ExpertTrace& expert(int number) const { return trace_.expert[number]; }
@@ -97,12 +99,5 @@ class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
       schemes_;  ///< the trace's; of an older one made of its tiles
   std::map<std::pair<int, int>, std::size_t> tile_at_;  ///< in trace_.tiles, by expert and number
 };
-
-/// An expert's tone. Five take turns: the number beside it tells experts apart. Orange is too near to the cursor's
-/// amber, vermillion to what is wrong.
-constexpr std::uint8_t expert_tone(int expert) {
-  constexpr std::uint8_t kTones[] = {1, 3, 4, 7, 5};
-  return kTones[static_cast<std::size_t>(expert) % std::size(kTones)];
-}
 
 }  // namespace tilestep::scenes

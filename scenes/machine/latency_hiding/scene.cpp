@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <map>
 
+#include "scenes/picture/role.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
@@ -204,10 +205,10 @@ int LatencyHidingScene::tone_number(int number) const {
 }
 
 std::uint8_t LatencyHidingScene::tone_of(int number) const {
-  constexpr std::array<std::uint8_t, 4> kTones = {3, 1, 4, 7};
   constexpr std::uint8_t kLoad = 5;
   if (tone_kind().empty()) return kLoad;
-  return kTones[static_cast<std::size_t>(tone_number(number)) % kTones.size()];
+  return picture::category_tone(
+      tone_number(number), tails() ? static_cast<int>(std::ceil(trace_.waves())) : zoom_lanes());
 }
 
 double LatencyHidingScene::latency(const Probe& probe) const {

@@ -25,7 +25,8 @@ constexpr int kMostOnPage = 12;  ///< k-tiles that the lanes show side by side
 /// Spans of one kind: a bar from here to there, each about a k-tile.
 class Bars_ {
  public:
-  Bars_(Name name, double from, double now, Name x = "order") : from_(from) {
+  Bars_(const HopperMoment& moment, Name name, double from, double now, Name x = "order")
+      : moment_(moment), from_(from) {
     spans_.items = items(name, 0);
     spans_.x = x;
     spans_.lanes = "lane";
@@ -45,7 +46,7 @@ class Bars_ {
     spans_.end.push_back(std::max(to, begin));
     const bool hatched = state == State::wasted || k_tile < 0;
     spans_.items.state.each.push_back(state);
-    spans_.items.tone.each.push_back(hatched ? std::uint8_t{0} : k_tile_tone(k_tile));
+    spans_.items.tone.each.push_back(hatched ? std::uint8_t{0} : moment_.tone_of(k_tile));
     spans_.items.flags.each.push_back(picked ? kPicked : kNone);
     // Who begins before the one on its lane has ended has no room for its number.
     double& taken = taken_.try_emplace(lane, from_).first->second;
@@ -59,6 +60,7 @@ class Bars_ {
   }
 
  private:
+  const HopperMoment& moment_;
   Spans spans_;
   double from_;
   std::map<int, double> taken_;  ///< until when, by lane
@@ -106,8 +108,9 @@ State HopperGemmScene::lit(const HopperMoment& now, int k_tile, std::initializer
 /// Bars that grow up to the cursor: waiting is hatched, what is on its way to a stage dim.
 Box HopperGemmScene::lanes(const HopperMoment& now, int followed) const {
   const double at = now.events, from = order_axis(now).low;
-  Bars_ empty("wait_empty", from, at), copy("copy", from, at), held("held", from, at),
-      full("wait_full", from, at), product("product", from, at), storing("storing", from, at);
+  const auto bars = [&](Name name) { return Bars_(now, name, from, at); };
+  Bars_ empty = bars("wait_empty"), copy = bars("copy"), held = bars("held"),
+        full = bars("wait_full"), product = bars("product"), storing = bars("storing");
   const int stages = has_producer() ? 1 : 0, first = stages + trace_.stages,
             each = has_wgmma() ? 2 : 1;
   for (const auto& [k, life] : now.lives) {
@@ -202,9 +205,9 @@ Axis HopperGemmScene::timed_lanes() const {
 /// is given back, and multiplied at the measured pace. What a product alone takes is known; the rest is idle.
 Box HopperGemmScene::in_cycles(const HopperMoment& now) const {
   const double alone = timed_.front().cycles - products_;  // of a copy: one stage overlaps nothing
-  Bars_ copies("timed_copy", 0, kCycles, "cycles"), idle("timed_idle", 0, kCycles, "cycles"),
-      products("timed_product", 0, kCycles, "cycles");
-  Bars_ rates("rate", 0, kRate, "rate");
+  const auto bars = [&](Name name) { return Bars_(now, name, 0, kCycles, "cycles"); };
+  Bars_ copies = bars("timed_copy"), idle = bars("timed_idle"), products = bars("timed_product"),
+        rates(now, "rate", 0, kRate, "rate");
   std::vector<Mark> marks;
   const int lane = now.last == nullptr ? 0 : now.last->lane;
   for (const TimedRing& ring : timed_) {

@@ -117,7 +117,7 @@ Items HopperGemmScene::of_stages(const HopperMoment& now, Name name, int parts) 
                                 : stage.state == StageNow::released ? State::to_come
                                 : stage.state == StageNow::filling  ? State::done
                                                                     : State::plain);
-      made.tone.each.push_back(holds ? k_tile_tone(stage.k_tile) : std::uint8_t{0});
+      made.tone.each.push_back(now.tone_of(stage.k_tile));
       stages.push_back(s);
       k_tiles.push_back(stage.k_tile);
     }
@@ -212,7 +212,7 @@ Links HopperGemmScene::on_their_way(const HopperMoment& now) const {
   const int per_tile = std::max(k_tiles(), 1), deep = now.k_tile % per_tile;
   const hopper_gemm::BlockTile& at = tile(now.k_tile / per_tile);
   const int stage = life->second.stage, half = at.row % std::max(trace_.cluster, 1);
-  ways.items.tone = {k_tile_tone(now.k_tile)};
+  ways.items.tone = {now.tone_of(now.k_tile)};
   ways.items.glyph = {1};
   ways.items.about = {{"k-tile", {now.k_tile}}};
   ways.from = {{{"A", at.row, deep}}, {{"B", deep, at.column}}};

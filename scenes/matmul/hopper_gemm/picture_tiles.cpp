@@ -101,7 +101,7 @@ Box HopperGemmScene::operand(const HopperMoment& now, int followed, bool is_a) c
     grid.items.state.each.push_back(!within        ? State::plain
                                     : asked && any ? State::plain
                                                    : State::to_come);
-    grid.items.tone.each.push_back(within && asked ? k_tile_tone(k) : std::uint8_t{0});
+    grid.items.tone.each.push_back(within && asked ? now.tone_of(k) : std::uint8_t{0});
     grid.items.names.push_back(within ? std::to_string(k) : "");
     numbers.push_back(within ? k : -1);
   }
@@ -196,7 +196,7 @@ Box HopperGemmScene::sums(const HopperMoment& now) const {
       each.ids.push_back(k);
       each.names.push_back(std::to_string(k));
       each.state.each.push_back(done ? State::plain : issued ? State::current : State::to_come);
-      each.tone.each.push_back(issued ? k_tile_tone(k) : std::uint8_t{0});
+      each.tone.each.push_back(issued ? now.tone_of(k) : std::uint8_t{0});
       numbers.push_back(k);
     }
     each.about = {{"k-tile", {-1, numbers}}};
@@ -237,7 +237,7 @@ Box HopperGemmScene::rows_in_banks(int chunk, bool plain) const {
     grid.items.state.each.push_back(framed ? State::plain : State::to_come);
     grid.items.flags.each.push_back(framed ? kPicked : kNone);
     banks.push_back(at % kChunks);
-    grid.items.tone.each.push_back(static_cast<std::uint8_t>((banks.back() + 1) % kChunks));
+    grid.items.tone.each.push_back(category_tone(banks.back()));
   }
   grid.items.about = {{"banks", {-1, banks}}};
   if (!plain) grid.items.act = {Act::pick, "place"};

@@ -237,7 +237,7 @@ std::vector<picture::Symbol> HopperGemmScene::symbols(const View& view) const {
     all.push_back(
         {fmt::format("{} {}", word, k),
          {"k-tile", k},
-         k_tile_tone(k),
+         now.tone_of(k),
          fmt::format("128 bytes of k of the block's {} rows of A and {} rows of B: number "
                      "{} of {} that the block multiplies.",
                      trace_.rows, trace_.columns, k, all_k_tiles()),

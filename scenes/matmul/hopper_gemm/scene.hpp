@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -10,6 +11,7 @@
 
 #include "kernels/matmul/hopper_gemm/lesson.hpp"
 #include "scenes/matmul/hopper_gemm/tile_layout.hpp"
+#include "scenes/picture/role.hpp"
 #include "scenes/shared/scene_of.hpp"
 
 namespace tilestep::scenes {
@@ -61,6 +63,14 @@ struct HopperMoment {
   /// When a consumer began to store a tile of C, and when it was through; by tile.
   std::map<int, KTileLife::Both> stores, stored;
   int copied = 0, released = 0;  ///< k-tiles that were asked for, that all have given back
+
+  /// A k-tile's tone. Eight take turns: who is eight behind the newest has none any more.
+  std::uint8_t tone_of(int k) const {
+    const int newest = lives.empty() ? k : std::max(k, lives.rbegin()->first);
+    return k < 0 || k + picture::kCategories <= newest
+               ? std::uint8_t{0}
+               : picture::category_tone(k % picture::kCategories);
+  }
 };
 
 /// A ring of so many stages as the bench timed it.
@@ -177,12 +187,5 @@ class HopperGemmScene final : public SceneOf<hopper_gemm::Trace> {
   double products_ = 0;                 ///< cycles of a k-tile's products alone
   bool clocked_ = true;                 ///< the events have clocks
 };
-
-/// A k-tile's tone. Five take turns, no two alike beside each other: the number beside it tells them apart.
-/// Orange is too near to what is current, vermillion to what is wrong.
-constexpr std::uint8_t k_tile_tone(int number) {
-  constexpr std::uint8_t kTones[] = {5, 3, 1, 7, 4};
-  return kTones[static_cast<std::size_t>(number < 0 ? 0 : number) % std::size(kTones)];
-}
 
 }  // namespace tilestep::scenes

@@ -18,8 +18,8 @@ using words::number;
 
 namespace {
 
-constexpr std::uint8_t kA = 5, kB = 4, kC = 3, kNaive = 6;  // tones: sky, purple, green, vermillion
-constexpr float kNothing = NAN;                             // no numeral
+constexpr std::uint8_t kA = 5, kB = 4, kC = 3, kNaive = 10;  // tones: sky, purple, green, magenta
+constexpr float kNothing = NAN;                              // no numeral
 
 std::string range(int first, int count) {
   return count == 1 ? std::to_string(first) : fmt::format("{}–{}", first, first + count - 1);

@@ -15,7 +15,7 @@ using accumulator_precision::GemmVariant, accumulator_precision::kGemmData;
 namespace {
 
 /// In the order of the variants.
-constexpr Role kRoles[] = {Role::vermillion, Role::blue, Role::purple, Role::yellow, Role::green};
+constexpr Role kRoles[] = {Role::magenta, Role::blue, Role::purple, Role::yellow, Role::green};
 static_assert(std::size(kRoles) == count_of<GemmVariant>());
 
 Role variant_role(std::string_view name) {
@@ -151,6 +151,7 @@ measured::Spec AccumulatorPrecisionScene::measured_spec() const {
                            .high = "",
                            .role = variant_role}},
             .needs = "rate_and_error"},
+           alignment_view(),
            {.name = "Model",
             .how = "the model as it stands, and with one of its parts changed",
             .filters = {{"model_data", "data", "{}", "", "data"}},

@@ -22,9 +22,9 @@ enum Glyph : std::uint8_t { kStroke, kUp, kDown, kCross, kDot };
 
 constexpr float kLeft = 4.5f;  ///< margin for what the rows are called, in heights of a line
 
-/// There are more accumulators than colours that all people tell apart: two come again, dashed.
+/// Those of categories, and yellow for the last, which is dashed.
 std::uint8_t tone_of(Method method) {
-  static constexpr std::uint8_t kTones[] = {6, 7, 5, 3, 4, 1, 2, 4, 7};
+  static constexpr std::uint8_t kTones[] = {10, 9, 3, 8, 5, 1, 4, 11, 7};
   return kTones[static_cast<std::size_t>(method)];
 }
 bool dashed(Method method) {

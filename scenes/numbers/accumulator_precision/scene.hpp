@@ -99,6 +99,9 @@ class AccumulatorPrecisionScene final : public SceneOf<accumulator_precision::Tr
   std::string explain_sum(const AccumulatorTrace& a, int known) const;
   std::string explain_term(int point) const;
 
+  /// What a step of a tensor core cuts off, in bits.
+  measured::View alignment_view() const;
+
   void find_events();
   /// Once the term of this number was added, or the next one that is kept.
   Cursor after_term(int term) const;

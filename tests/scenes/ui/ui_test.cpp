@@ -1,8 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <limits>
 
 #include "kernels/base/lab/report.hpp"
+#include "scenes/picture/look.hpp"
 #include "scenes/ui/axis.hpp"
 #include "scenes/ui/markdown_document.hpp"
 #include "scenes/ui/syntax.hpp"
@@ -45,16 +49,77 @@ TEST_CASE("text keeps 4.5:1 and categories keep 3:1 against the panels", "[ui]")
       CHECK(ratio(role, Role::panel) >= 4.5f);
     }
     CHECK(ratio(Role::on_accent, Role::accent) >= 4.5f);
-    for (const Role role : {Role::blue, Role::orange, Role::green, Role::purple, Role::sky,
-                            Role::vermillion, Role::yellow}) {
-      INFO(static_cast<int>(role));
-      CHECK(ratio(role, Role::panel) >= 3.0f);
+    for (int tone = 1; tone <= picture::kToneCount; ++tone) {
+      INFO(tone);
+      CHECK(ratio(picture::tone_role(static_cast<std::uint8_t>(tone)), Role::panel) >= 3.0f);
     }
     CHECK(ratio(Role::panel, Role::background) > 1.0f);
     // What is to come is dimmer than a label, but it is there.
     CHECK(ratio(Role::faint, Role::panel) < ratio(Role::muted, Role::panel));
     CHECK(ratio(Role::faint, Role::panel) >= 2.0f);
   }
+}
+
+namespace {
+
+using Triple = std::array<double, 3>;
+
+Triple times(const std::array<Triple, 3>& m, const Triple& v) {
+  Triple made{};
+  for (std::size_t r = 0; r < 3; ++r) {
+    for (std::size_t c = 0; c < 3; ++c) made[r] += m[r][c] * v[c];
+  }
+  return made;
+}
+
+/// In Oklab (Ottosson, 2020), times 100; as a deuteranope sees it (Machado, Oliveira and Fernandes, 2009).
+Triple seen(ImU32 color, bool deuteranope) {
+  const ImVec4 c = ImGui::ColorConvertU32ToFloat4(color);
+  const auto linear = [](double v) {
+    return v <= 0.04045 ? v / 12.92 : std::pow((v + 0.055) / 1.055, 2.4);
+  };
+  Triple light{linear(double(c.x)), linear(double(c.y)), linear(double(c.z))};
+  if (deuteranope) {
+    light = times({{{0.367322, 0.860646, -0.227968},
+                    {0.280085, 0.672501, 0.047413},
+                    {-0.011820, 0.042940, 0.968881}}},
+                  light);
+  }
+  Triple cones = times({{{0.4122214708, 0.5363325363, 0.0514459929},
+                         {0.2119034982, 0.6806995451, 0.1073969566},
+                         {0.0883024619, 0.2817188376, 0.6299787005}}},
+                       light);
+  for (double& cone : cones) cone = std::cbrt(std::max(cone, 0.0));
+  return times({{{21.04542553, 79.36177850, -0.40720468},
+                 {197.79984951, -242.85922050, 45.05937099},
+                 {2.59040371, 78.27717662, -80.86757660}}},
+               cones);
+}
+
+}  // namespace
+
+TEST_CASE("eight categories are told apart, without red or green too, and none is near amber",
+          "[ui]") {
+  for (const ui::ThemeKind theme : kThemes) {
+    const auto apart = [theme](Role a, Role b, bool deuteranope) {
+      const Triple p = seen(ui::palette(theme, a), deuteranope),
+                   q = seen(ui::palette(theme, b), deuteranope);
+      return std::hypot(p[0] - q[0], p[1] - q[1], p[2] - q[2]);
+    };
+    for (int i = 0; i < picture::kCategories; ++i) {
+      const Role one = picture::tone_role(picture::category_tone(i));
+      CHECK(apart(one, Role::accent, false) >= 18);
+      CHECK(apart(one, Role::accent, true) >= 9.5);
+      for (int j = 0; j < i; ++j) {
+        CAPTURE(theme, i, j);
+        const Role other = picture::tone_role(picture::category_tone(j));
+        CHECK(apart(one, other, false) >= 13);
+        CHECK(apart(one, other, true) >= 9);
+      }
+    }
+  }
+  CHECK(picture::category_tone(8) == 0);
+  CHECK(picture::category_tone(1, 9) == 0);
 }
 
 TEST_CASE("heat colours and the text on them can be told apart", "[ui]") {

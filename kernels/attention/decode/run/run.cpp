@@ -60,7 +60,8 @@ std::vector<int> contexts_of(const Params& params) {
   return contexts;
 }
 
-/// The cache of one request lies behind that of another.
+}  // namespace
+
 Inputs inputs_of(const Params& params) {
   const std::vector<int> contexts = contexts_of(params);
   int pages = 0;
@@ -71,6 +72,8 @@ Inputs inputs_of(const Params& params) {
   }
   return make_inputs(params.of(), pages, contexts, std::move(tables));
 }
+
+namespace {
 
 // ---- the trace --------------------------------------------------------------------------------------
 

@@ -26,6 +26,9 @@ struct Excerpt {
 };
 Excerpt excerpt_of(const Params& params);
 
+/// The step of decoding that a run is of: the cache of one request lies behind that of another.
+Inputs inputs_of(const Params& params);
+
 /// What a run has gathered.
 struct Run {
   Params params;    ///< as asked for

@@ -114,24 +114,6 @@ void judge(Bench& bench, GemmVariant variant, double error_percent) {
           straight ? "at least 1 % (then max_error may pass the tolerance)" : "under 0.1 %")});
 }
 
-std::vector<std::uint8_t> random_e4m3(GemmData data, std::size_t count, unsigned seed) {
-  constexpr std::size_t kPool = 1 << 16;  // rounded once, then drawn from
-  std::mt19937 generator(seed);
-  std::uniform_real_distribution<double> uniform(0.5, 1.5);
-  std::normal_distribution<double> normal;
-  std::vector<std::uint8_t> pool;
-  for (std::size_t i = 0; i < kPool; ++i) {
-    double value = data == GemmData::uniform ? uniform(generator) : normal(generator);
-    if (data == GemmData::outliers && i % 100 == 0) value *= 16;
-    pool.push_back(static_cast<std::uint8_t>(numeric::encode(
-        numeric::kE4m3,
-        numeric::round_to(numeric::kE4m3, value, Rounding::nearest, numeric::Overflow::saturate))));
-  }
-  std::vector<std::uint8_t> bits(count);
-  for (std::uint8_t& b : bits) b = pool[generator() % kPool];
-  return bits;
-}
-
 /// The variants on one product, whose result is compared before it is timed.
 lab::Climb climb(Bench& bench, GemmData data, double from, double to) {
   const GemmShape shape{bench.sizes.rate_edge, bench.sizes.rate_edge, bench.sizes.judged_depth};
@@ -163,6 +145,24 @@ lab::Climb climb(Bench& bench, GemmData data, double from, double to) {
 }
 
 }  // namespace
+
+std::vector<std::uint8_t> random_e4m3(GemmData data, std::size_t count, unsigned seed) {
+  constexpr std::size_t kPool = 1 << 16;  // rounded once, then drawn from
+  std::mt19937 generator(seed);
+  std::uniform_real_distribution<double> uniform(0.5, 1.5);
+  std::normal_distribution<double> normal;
+  std::vector<std::uint8_t> pool;
+  for (std::size_t i = 0; i < kPool; ++i) {
+    double value = data == GemmData::uniform ? uniform(generator) : normal(generator);
+    if (data == GemmData::outliers && i % 100 == 0) value *= 16;
+    pool.push_back(static_cast<std::uint8_t>(numeric::encode(
+        numeric::kE4m3,
+        numeric::round_to(numeric::kE4m3, value, Rounding::nearest, numeric::Overflow::saturate))));
+  }
+  std::vector<std::uint8_t> bits(count);
+  for (std::uint8_t& b : bits) b = pool[generator() % kPool];
+  return bits;
+}
 
 GemmProblem::GemmProblem(const Bench& bench, const GemmShape& gemm, GemmData data, unsigned seed)
     : shape(gemm),

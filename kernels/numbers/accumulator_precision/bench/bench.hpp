@@ -54,6 +54,11 @@ class GemmProblem {
   simt::Buffer<float> c_;
 };
 
+/// E4M3 numbers as `GemmProblem` has them; of more the first are the same.
+std::vector<std::uint8_t> random_e4m3(GemmData data, std::size_t count, unsigned seed);
+/// Of A that the model is tried on, and of B.
+inline constexpr unsigned kTrialSeeds[] = {4242, 4243};
+
 /// Errors against k, and how each variant keeps to its bound.
 void bench_errors(Bench& bench);
 /// Throughput of each variant, and its error on the same data.

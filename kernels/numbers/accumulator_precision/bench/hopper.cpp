@@ -5,6 +5,7 @@
 #include <bit>
 #include <cassert>
 #include <cmath>
+#include <optional>
 
 #include "kernels/base/numeric/small_float.hpp"
 
@@ -69,6 +70,15 @@ float leading_bits(std::int64_t whole, int unit, int mantissa_bits) {
   return std::ldexp(static_cast<float>(kept), unit + cut);
 }
 
+/// What the largest exponent of those that are not 0 cuts to; nothing: all are 0.
+std::optional<int> unit_of(std::span<const Summand> summands, const HopperModel& model) {
+  std::optional<int> largest;
+  for (const Summand& each : summands) {
+    if (each.whole != 0 && (!largest || each.exponent > *largest)) largest = each.exponent;
+  }
+  return largest ? std::optional(*largest - model.fraction_bits) : std::nullopt;
+}
+
 }  // namespace
 
 float hopper_fp8_dot(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b,
@@ -80,20 +90,33 @@ float hopper_fp8_dot(std::span<const std::uint8_t> a, std::span<const std::uint8
   float accumulator = start;
   for (std::size_t first = 0; first < a.size(); first += group) {
     const std::size_t count = std::min(group, a.size() - first);
-    int largest = -1000;
     for (std::size_t i = 0; i < count; ++i) {
       summands[i] = product(table[a[first + i]], table[b[first + i]], model.normalized);
-      if (summands[i].whole != 0) largest = std::max(largest, summands[i].exponent);
     }
     summands[count] = of_float(accumulator);
-    if (accumulator != 0) largest = std::max(largest, summands[count].exponent);
-    if (largest == -1000) continue;
-    const int unit = largest - model.fraction_bits;
+    const auto unit = unit_of({summands.data(), count + 1}, model);
+    if (!unit) continue;
     std::int64_t sum = 0;
-    for (std::size_t i = 0; i <= count; ++i) sum += aligned(summands[i], unit, model.toward_zero);
-    accumulator = leading_bits(sum, unit, model.mantissa_bits);
+    for (std::size_t i = 0; i <= count; ++i) sum += aligned(summands[i], *unit, model.toward_zero);
+    accumulator = leading_bits(sum, *unit, model.mantissa_bits);
   }
   return accumulator;
+}
+
+HopperStep hopper_step(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b,
+                       const HopperModel& model, float start) {
+  assert(a.size() == b.size() && static_cast<int>(a.size()) <= model.group);
+  std::vector<Summand> summands = {of_float(start)};
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    summands.push_back(product(decoded_table()[a[i]], decoded_table()[b[i]], model.normalized));
+  }
+  HopperStep step{unit_of(summands, model).value_or(0), {}, {}, hopper_fp8_dot(a, b, model, start)};
+  for (const Summand& each : summands) {
+    const std::int64_t kept = aligned(each, step.unit, model.toward_zero);
+    step.exact.push_back(std::ldexp(static_cast<double>(each.whole), each.power));
+    step.kept.push_back(std::ldexp(static_cast<double>(kept), step.unit));
+  }
+  return step;
 }
 
 std::vector<HopperModel> hopper_candidates() {

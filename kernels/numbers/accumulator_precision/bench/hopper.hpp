@@ -29,6 +29,15 @@ struct HopperModel {
 float hopper_fp8_dot(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b,
                      const HopperModel& model = {}, float start = 0);
 
+/// One step of a dot product in its parts: the accumulator first, then the products.
+struct HopperStep {
+  int unit = 0;  ///< what lies below 2^unit is cut
+  std::vector<double> exact, kept;
+  float after = 0;  ///< what the accumulator holds then
+};
+HopperStep hopper_step(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b,
+                       const HopperModel& model, float start);
+
 /// The models that the bench compares with the hardware; the first is the default.
 std::vector<HopperModel> hopper_candidates();
 

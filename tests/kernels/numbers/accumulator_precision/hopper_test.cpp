@@ -81,6 +81,26 @@ TEST_CASE("the model of Hopper's FP8 path is what its description says",
   CHECK(hopper_fp8_dot(Bits(64, e4m3(0)), Bits(64, e4m3(3))) == 0);
 }
 
+TEST_CASE("a step of the model in its parts comes to what the model holds after it",
+          "[accumulator_precision]") {
+  std::mt19937 generator(22);
+  for (const float start : {0.0f, 3.5f, -70.0f, 4090.0f}) {
+    const Bits a = random_bits_of(32, generator), b = random_bits_of(32, generator);
+    const HopperStep step = hopper_step(a, b, {}, start);
+    REQUIRE(step.exact.size() == 33);
+    CHECK(step.exact[0] == static_cast<double>(start));
+    double sum = 0;
+    for (std::size_t i = 0; i < step.kept.size(); ++i) {
+      if (i > 0) CHECK(step.exact[i] == decoded(a[i - 1]) * decoded(b[i - 1]));
+      CHECK(step.kept[i] ==
+            std::ldexp(std::trunc(std::ldexp(step.exact[i], -step.unit)), step.unit));
+      sum += step.kept[i];
+    }
+    const int low = std::ilogb(sum) - 13;
+    CHECK(static_cast<double>(step.after) == std::ldexp(std::trunc(std::ldexp(sum, -low)), low));
+  }
+}
+
 TEST_CASE("the model stays within its bound, and loses what was seen", "[accumulator_precision]") {
   std::mt19937 generator(4);
   std::uniform_real_distribution<double> uniform(0.5, 1.5);

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 
+#include "kernels/attention/decode/run/run.hpp"
 #include "kernels/base/lab/recording.hpp"
 #include "scenes/attention/decode/scene.hpp"
 #include "tests/scenes/marks.hpp"
@@ -200,4 +203,70 @@ TEST_CASE("Decode: without a clock blocks stand over tiles, and the picture says
   }
   CHECK(tests::contains(shown->sentence({trace.length(), 0}), "no clock"));
   CHECK_FALSE(has_mark<picture::Spans>(picture_at(*shown, trace.answered()), {"worked", 0}));
+}
+
+TEST_CASE("Decode: eight requests have a tone each, and their names", "[decode_scene]") {
+  Shown shown({{"context", std::int64_t{256}},
+               {"batch", std::int64_t{8}},
+               {"seed", std::int64_t{4}},
+               {"splits", std::int64_t{1}}});
+  const picture::Items chip =
+      tests::items_named(picture_at(*shown, shown.trace().length()), "multiprocessor");
+  std::map<int, int> tone_of;
+  std::set<int> tones;
+  for (std::size_t k = 0; k < chip.names.size(); ++k) {
+    const int request = chip.about.front().second[k];
+    CHECK(chip.names[k] == (request < 0 ? "" : fmt::format("R{}", request)));
+    CHECK((chip.tone[k] > 0) == (request >= 0));
+    if (request < 0) continue;
+    CHECK(tone_of.try_emplace(request, chip.tone[k]).first->second == chip.tone[k]);
+    tones.insert(chip.tone[k]);
+  }
+  CHECK(tone_of.size() == 8);
+  CHECK(tones.size() == 8);
+  // Where blocks are too many to be numbered their lanes say whose they are; so do the rows of the cache.
+  for (const picture::Axis& axis : shown->extent().axes) {
+    if (axis.name == picture::Name("row")) CHECK(axis.names.back() == "R7");
+    if (axis.name != picture::Name("time_block")) continue;
+    for (const ItemTrace& item : shown.trace().items) {
+      CHECK(axis.names[static_cast<std::size_t>(item.block)] == fmt::format("R{}", item.request));
+    }
+  }
+}
+
+TEST_CASE("Decode: a key in four bits is the run's own, with the scales that the cache has",
+          "[decode_scene]") {
+  Shown shown({{"kv_dtype", std::string("int4")}, {"scales", std::string("channel")}});
+  const decode::Inputs inputs = decode::inputs_of(params_of(shown));
+  const auto channels = static_cast<std::size_t>(inputs.layer.row.key);
+  const std::size_t first = inputs.key_at(inputs.tables[0][0], 0, 0);
+  float most = 0;
+  for (std::size_t c = 0; c < channels; ++c) most = std::max(most, std::abs(inputs.k[first + c]));
+  const double step = static_cast<double>(most) / 7;
+  int lost = 0;
+  for (std::size_t c = 0; c < channels; ++c) {
+    lost += 2 * std::abs(static_cast<double>(inputs.k[first + c])) < step ? 1 : 0;
+  }
+  REQUIRE(lost > 10);
+
+  const auto pictures = tests::pictures_in(*shown, "Channels");
+  REQUIRE(pictures.size() == 1);
+  const auto ticks = [&](const char* name) {
+    return mark_named<picture::Ticks>(pictures[0], name);
+  };
+  const picture::Ticks was = ticks("key_was"), token = ticks("key_by_token_is"),
+                       channel = ticks("key_by_channel_is");
+  for (const double at : was.at) {
+    const auto end = inputs.k.begin() + static_cast<std::ptrdiff_t>(first + channels);
+    CHECK(std::find(end - static_cast<std::ptrdiff_t>(channels), end, static_cast<float>(at)) !=
+          end);
+  }
+  for (std::size_t k = 0; k < token.at.size(); ++k) {
+    CHECK(token.at[k] == Approx(std::round(token.at[k] / step) * step).margin(1e-4));
+    CHECK((token.items.state[k] == picture::State::wrong) == (token.at[k] == 0));
+    if (token.at[k] == 0) CHECK(token.items.names[k] == fmt::format("{}×", lost));
+  }
+  // With a scale of its own each channel keeps more of them apart.
+  CHECK(channel.at.size() > 2 * token.at.size());
+  CHECK(mark_named<picture::Rule>(pictures[0], "level_8").at == Approx(step));
 }

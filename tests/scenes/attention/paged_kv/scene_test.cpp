@@ -84,7 +84,20 @@ TEST_CASE("Paged cache: a stale page is crossed out once it has been read", "[pa
   Shown shown(lab::Settings{{"break", std::string("stale-page")}});
   const auto& trace = shown.trace();
   CHECK(count_of(items_named(picture_at(*shown, 8), "entry"), State::wrong) == 0);
-  CHECK(count_of(items_named(picture_at(*shown, trace.length()), "entry"), State::wrong) == 1);
+  const picture::Picture end = picture_at(*shown, trace.length());
+  CHECK(count_of(items_named(end, "entry"), State::wrong) == 1);
+
+  // An arrow leads to the place in the table of who has the page, who is named.
+  const auto& owners = mark_named<picture::Links>(end, "owner");
+  REQUIRE(owners.items.count == 1);
+  CHECK(owners.from.front().key.i == 0);
+  const Key to = owners.to.front().key;
+  REQUIRE(to.name == picture::Name("entry"));
+  const auto& has = trace.serving.back().running[static_cast<std::size_t>(to.i)];
+  CHECK(has.pages[static_cast<std::size_t>(to.j)] == trace.result.stale_page);
+  const std::string said = shown->sentence({trace.step_of(trace.traced_item), 0});
+  CHECK(tests::contains(said, "R" + std::to_string(has.request) + "'s context"));
+  CHECK(mark_named<picture::Links>(picture_at(*shown, 8), "owner").items.count == 0);
 }
 
 TEST_CASE("Paged cache: what is reserved in one piece is more than the pages hold",

@@ -5,9 +5,11 @@
 #include <set>
 
 #include "kernels/base/numeric/small_float.hpp"
+#include "kernels/numbers/accumulator_precision/bench/bench.hpp"
+#include "kernels/numbers/accumulator_precision/bench/hopper.hpp"
 #include "scenes/picture/placed.hpp"
 #include "tests/lesson_contract/pictures.hpp"
-#include "tests/scenes/shown.hpp"
+#include "tests/scenes/marks.hpp"
 
 using namespace tilestep;
 using accumulator_precision::AccumulatorTrace, accumulator_precision::Method,
@@ -305,5 +307,47 @@ TEST_CASE("the measured views of the accumulator lesson show the recording",
     parts = shown.measured("measured_view_4", size, shown.report());
     CHECK(parts.at("scaling_error_2").label == "per-block 1x128, 128x128");
     if (size.y > 300) CHECK(tests::contains(parts.at("scaling_why").label, "DeepGEMM"));
+  }
+}
+
+TEST_CASE("the bits of a tensor core's step are those of the model",
+          "[accumulator_precision_scene]") {
+  using namespace accumulator_precision;
+  const auto a = random_e4m3(GemmData::uniform, 4096, kTrialSeeds[0]),
+             b = random_e4m3(GemmData::uniform, 4096, kTrialSeeds[1]);
+  const auto dot = [&](std::size_t from, std::size_t to) {
+    return hopper_fp8_dot({a.data() + from, to - from}, {b.data() + from, to - from});
+  };
+  Shown shown;
+  const auto pictures = tests::pictures_in(*shown, "Bits");
+  REQUIRE(pictures.size() == 1);
+  const picture::Picture& drawn = pictures[0];
+  for (const bool part : {false, true}) {
+    const HopperStep step =
+        hopper_step({a.data() + 4064, 32}, {b.data() + 4064, 32}, {}, dot(part ? 3968 : 0, 4064));
+    const picture::Items cells = tests::items_named(drawn, part ? "bit_of_part" : "bit_of_step");
+    const std::vector<std::string>& powers = drawn.axes[0].names;
+    REQUIRE(std::ssize(powers) == cells.per_row);
+    REQUIRE(cells.count == 6 * cells.per_row);
+    const auto column =
+        std::find(powers.begin(), powers.end(), "2" + scenes::words::raised(step.unit));
+    REQUIRE(column != powers.end());
+    // Left of the line what is kept, with what is right of it the exact number.
+    for (int row = 0; row < 6; ++row) {
+      double kept = 0, all = 0;
+      for (int c = 0; c < cells.per_row; ++c) {
+        const auto at = static_cast<std::size_t>(row * cells.per_row + c);
+        if (cells.names[at] != "1") continue;
+        const int power = step.unit + static_cast<int>(column - powers.begin()) - c;
+        all += std::ldexp(1, power);
+        if (cells.state[at] == picture::State::plain) kept += std::ldexp(1, power);
+      }
+      CAPTURE(part, row);
+      if (row < 4) CHECK(all == step.exact[static_cast<std::size_t>(row)]);
+      if (row < 4) CHECK(kept == step.kept[static_cast<std::size_t>(row)]);
+      if (row == 5) CHECK(kept == static_cast<double>(step.after));
+    }
+    const auto& line = tests::mark_named<picture::Rule>(drawn, part ? "part_cut" : "step_cut");
+    CHECK(line.at == static_cast<double>(column - powers.begin()) + 1);
   }
 }
