@@ -520,12 +520,14 @@ void Placer::name_lanes(const Span& lanes) {
                                                  : plain(axis.title.full));
   int every = 1;
   while (float(every) * lanes.slot < line) every *= 2;
+  float free = here_->inside.y0;  // above it is the label
   for (int lane = lanes.first; lane < lanes.first + lanes.count; lane += every) {
     const std::string words =
         axis.names.empty() ? fmt::format("{} {}", kind, lane) : axis.names[lane];
     const float x = here_->inside.x0 - px(8) - width(words, Face::note);
-    say(words, {x, lanes.middle(lane) - line / 2}, Face::note, Ink::muted,
-        id(Key{axis.name, lane}, 5));
+    const float y = std::max(lanes.middle(lane) - line / 2, free);
+    say(words, {x, y}, Face::note, Ink::muted, id(Key{axis.name, lane}, 5));
+    free = y + line;
   }
 }
 

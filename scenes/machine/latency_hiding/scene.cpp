@@ -6,7 +6,6 @@
 #include <cmath>
 #include <map>
 
-#include "scenes/picture/role.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {

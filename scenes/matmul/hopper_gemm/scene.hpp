@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -11,7 +10,6 @@
 
 #include "kernels/matmul/hopper_gemm/lesson.hpp"
 #include "scenes/matmul/hopper_gemm/tile_layout.hpp"
-#include "scenes/picture/role.hpp"
 #include "scenes/shared/scene_of.hpp"
 
 namespace tilestep::scenes {
@@ -66,10 +64,8 @@ struct HopperMoment {
 
   /// A k-tile's tone. Eight take turns: who is eight behind the newest has none any more.
   std::uint8_t tone_of(int k) const {
-    const int newest = lives.empty() ? k : std::max(k, lives.rbegin()->first);
-    return k < 0 || k + picture::kCategories <= newest
-               ? std::uint8_t{0}
-               : picture::category_tone(k % picture::kCategories);
+    const bool old = !lives.empty() && k + picture::kCategories <= lives.rbegin()->first;
+    return old || k < 0 ? std::uint8_t{0} : picture::category_tone(k % picture::kCategories);
   }
 };
 

@@ -301,10 +301,10 @@ TEST_CASE("the measured views of the accumulator lesson show the recording",
       const std::string on_uniform = show("rate_data_0").at("error_by_data_0").value;
       CHECK(show("rate_data_1").at("error_by_data_0").value != on_uniform);
     }
-    parts = show("measured_view_3");
+    parts = show("measured_view_4");
     CHECK(parts.count("model_agrees") == 1);
     // Scales need no GPU.
-    parts = shown.measured("measured_view_4", size, shown.report());
+    parts = shown.measured("measured_view_5", size, shown.report());
     CHECK(parts.at("scaling_error_2").label == "per-block 1x128, 128x128");
     if (size.y > 300) CHECK(tests::contains(parts.at("scaling_why").label, "DeepGEMM"));
   }
