@@ -107,7 +107,7 @@ void GlobalView::begin_block(std::uint32_t block) {
   known_.clear();
   polled_.clear();
   recent_ = {};
-  nobody_ = {};
+  watch_window.nobody = {};
 }
 
 std::string GlobalView::name_of(const GlobalWatch::Array& array, std::uintptr_t address) const {
@@ -137,11 +137,10 @@ bool GlobalView::inside(GlobalWatch::Array* array, std::uintptr_t address, std::
 }
 
 GlobalWatch::Array* GlobalView::array_at(std::uintptr_t address) {
-  if (nobody_.holds(address)) return nullptr;
   for (GlobalWatch::Array* each : recent_) {
     if (each != nullptr && each->region.holds(address)) return each;
   }
-  GlobalWatch::Array* const found = global_watch().at(address, nobody_);
+  GlobalWatch::Array* const found = global_watch().at(address, watch_window.nobody);
   if (found != nullptr) recent_[oldest_++ % recent_.size()] = found;
   return found;
 }

@@ -135,7 +135,6 @@ class GlobalView {
 
   std::array<GlobalWatch::Array*, 4> recent_{};  ///< a kernel goes from one to the other and back
   std::size_t oldest_ = 0;
-  GlobalWatch::Region nobody_;
 };
 
 /// What stands before each access of an edited kernel, whatever memory it is to. `frame` is that of the function which the
@@ -146,7 +145,7 @@ class GlobalView {
   const WatchWindow& window = watch_window;
   if (window.dynamic.holds(address) || window.statics.holds(address)) [[unlikely]] {
     window.races->access(address, bytes, use, static_cast<void**>(frame));
-  } else if (window.global.holds(address)) {
+  } else if (window.global.holds(address) && !window.nobody.holds(address)) {
     window.view->access(address, bytes, use, static_cast<void**>(frame));
   }
 }

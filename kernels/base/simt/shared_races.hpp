@@ -126,7 +126,8 @@ struct WatchWindow {
   SharedRaces::Region dynamic;  ///< with the fences beside it
   SharedRaces::Region statics;  ///< from the first to the last
   SharedRaces* races = nullptr;
-  SharedRaces::Region global;  ///< all of it (global_watch.hpp)
+  SharedRaces::Region global;  ///< all of it (global_watch.hpp), and what lies between: stacks
+  SharedRaces::Region nobody;  ///< a part of it without an array: most accesses are to locals
   GlobalView* view = nullptr;
   bool may_be_unwritten = false;  ///< what is read of shared memory
 };
