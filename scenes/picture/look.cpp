@@ -62,9 +62,9 @@ bool is_hatched(const Piece& piece) {
 }
 
 bool shows_heat(const Piece& piece) {
-  return piece.heat >= 0 && piece.tone == 0 && piece.state != State::to_come &&
-         piece.state != State::wrong && piece.state != State::wasted &&
-         piece.state != State::predicted;
+  return piece.heat >= 0 && piece.kind != Piece::slab && piece.tone == 0 &&
+         piece.state != State::to_come && piece.state != State::wrong &&
+         piece.state != State::wasted && piece.state != State::predicted;
 }
 
 bool has_own_colour(const Piece& piece) {
@@ -169,6 +169,19 @@ const Identity* hit(const Placed& placed, Point at, float near) {
   return nullptr;
 }
 
+Place place_of(const Placed& placed, const std::vector<const Mark*>& marks, const Identity& of,
+               Point at) {
+  const Mark* mark = mark_of(marks, of);
+  const auto* cells = mark != nullptr ? std::get_if<Cells>(mark) : nullptr;
+  if (cells != nullptr && of.item >= 0 && cells->items.glyph[of.item] == kHollow)
+    return Place::nowhere;
+  Place found = Place::nowhere;
+  for (const Room& room : placed.rooms) {  // those in a box come after it
+    if (room.place != Place::nowhere && room.whole.holds(at)) found = room.place;
+  }
+  return found;
+}
+
 const Words* symbol_at(const Placed& placed, Point at) {
   for (const Words& words : placed.words) {
     if (!words.about.kind.empty() && words.area.holds(at)) return &words;
@@ -255,6 +268,13 @@ std::string in_words(const Key& key) {
   return words;
 }
 
+std::string_view name_of(Place place, bool brief) {
+  constexpr std::string_view kNames[] = {"",          "device memory", "L2", "shared memory",
+                                         "registers", "tensor cores"},
+                             kShort[] = {"", "memory", "L2", "shared", "regs", "tensor"};
+  return (brief ? kShort : kNames)[static_cast<std::size_t>(place)];
+}
+
 std::string_view word_for(State state) {
   constexpr std::string_view kWords[] = {"",       "done",  "current",  "to come",
                                          "wasted", "wrong", "predicted"};
@@ -328,6 +348,7 @@ std::vector<Part> parts_of(const Placed& placed, const std::vector<const Mark*>&
   for (const Words& words : placed.words) {
     const std::string id = to_text(words.of.key);
     if (complete.count(id) != 0) continue;
+    if (words.of.mark < 0 && words.of.part >= kPlacePart && words.of.part < 255) continue;
     if (words.of.item >= 0 && parts.has(id)) continue;
     texts[id] += words.text;
     parts.add(id, words.area);
@@ -344,6 +365,7 @@ std::vector<Part> parts_of(const Placed& placed, const std::vector<const Mark*>&
     const std::string id = to_text(room.key);
     if (Part* fresh = parts.add(id, room.area)) fresh->label = in_words(room.key);
     parts.at(id).least = room.least;
+    if (parts.at(id).value.empty()) parts.at(id).value = name_of(room.place);
   }
   return std::move(parts.all);
 }

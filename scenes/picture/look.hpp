@@ -35,6 +35,10 @@ bool stands_for_ground(const Piece& piece);
 /// The topmost primitive at a point that is of an item, or else of a mark; nullptr: none.
 const Identity* hit(const Placed& placed, Point at, float near);
 
+/// Where a thing at a point lies: where its box says, but for what is only an outline there.
+Place place_of(const Placed& placed, const std::vector<const Mark*>& marks, const Identity& of,
+               Point at);
+
 /// The symbol in a text at a point; nullptr: none.
 const Words* symbol_at(const Placed& placed, Point at);
 

@@ -53,9 +53,8 @@ class Painter {
         differences_(emphasis.differences),
         seen_(seen),
         canvas_(canvas) {
-    if (emphasis.lit_boxes != nullptr && (lit_ != nullptr || !emphasis.lit_boxes->empty())) {
-      fade(*emphasis.lit_boxes);
-    }
+    if (emphasis.lit_boxes != nullptr) lit_boxes_ = *emphasis.lit_boxes;
+    if (emphasis.lit_boxes != nullptr && (lit_ != nullptr || !lit_boxes_.empty())) fade(lit_boxes_);
   }
 
   void run() {
@@ -70,6 +69,9 @@ class Painter {
     const bool stand_out = lit_ != nullptr || differences_ != nullptr;
     for (const Piece& each : placed_.pieces) {
       if (stand_out && in_sight(each.area)) emphasize(each);
+    }
+    for (const Area& each : lit_boxes_) {
+      canvas_.outline(grown(each, px(4)), {color_of(Coat{Role::text}), px(1.5f)}, px(6));
     }
     for (const Words& each : placed_.words) words(each);
   }
@@ -145,6 +147,9 @@ class Painter {
       case Piece::stripes:
         stripes(p);
         break;
+      case Piece::slab:
+        slab(p);
+        break;
       case Piece::frame:
         p.state == State::predicted ? dashed(a, color) : framed(a, color);
         break;
@@ -185,6 +190,13 @@ class Painter {
       const float size = px(2.5f), off = size + px(2);
       cross({a.x1 - off, a.y0 + off}, size, {readable_on(color.rgb), p.alpha});
     }
+  }
+  /// Opaque, so that a place in another stands out from it.
+  void slab(const Piece& p) {
+    canvas_.fill(p.area, color_of(Coat{Role::panel, p.alpha}), px(4));
+    canvas_.fill(p.area, color_of(Coat{Role::background, p.heat * p.alpha}), px(4));
+    canvas_.outline(p.area, {color_of(Coat{Role::border, p.alpha}), px(0.75f + 1.25f * p.heat)},
+                    px(4));
   }
   void stripes(const Piece& p) {
     const Color color = color_of(Coat{Role::panel, 0.55f * p.alpha});
@@ -274,6 +286,7 @@ class Painter {
   const Differences* differences_;
   const Area seen_;
   Canvas& canvas_;
+  std::vector<Area> lit_boxes_;
   std::vector<float> pieces_left_, strokes_left_;                    ///< empty: all of it
   std::array<std::pair<std::uint32_t, std::uint32_t>, 256> inks_{};  ///< ground + 1, ink
 };

@@ -48,8 +48,8 @@ class Canvas {
 struct Emphasis {
   const Lighting* lit = nullptr;             ///< gets an outline in the text's colour
   const Differences* differences = nullptr;  ///< gets a line below it
-  /// Where boxes that are lit stand; null: what is not lit stays as it is. Else it fades, but for what lies in one of
-  /// these or in something lit.
+  /// Where boxes that are lit stand, which get a frame; null: what is not lit stays as it is. Else it fades, but for
+  /// what lies in one of these or in something lit.
   const std::vector<Area>* lit_boxes = nullptr;
 };
 /// Draws what is in `seen`.

@@ -363,7 +363,20 @@ struct Axis {
       5;  ///< of a band, design pixels: where there is less a window shows some items
 };
 
-/// How a box stands among others, and what room it needs.
+/// Where things lie, from the farthest to the nearest to where numbers are multiplied: in a picture the farther stands
+/// above the nearer, at its left or round it.
+enum class Place : std::uint8_t {
+  nowhere,
+  device_memory,
+  l2,
+  shared_memory,
+  registers,
+  tensor_cores
+};
+/// "device memory"; where there is little room "memory".
+std::string_view name_of(Place place, bool brief = false);
+
+/// How a box stands among others, what room it needs, and where that is what it shows.
 struct Layout {
   /// How boxes in it stand. `either`: below each other, and side by side where they have not the height.
   /// `wished`: below each other, and side by side where that, and only that, gives them what they wish for.
@@ -377,6 +390,7 @@ struct Layout {
   float most_height = 0;                    ///< grows no further; 0: as far as there is room
   float wish = 0;                           ///< so wide and high its numbers are drawn
   float left = 0, right = 0;                ///< margins for labels, in heights of a line of text
+  Place place = Place::nowhere;             ///< where what it shows lies
 };
 /// A part of the picture. It keeps its place over a run.
 struct Box : Layout {

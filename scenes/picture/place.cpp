@@ -410,8 +410,9 @@ void Placer::emit(const Node& node) {
   // Whole pixels: a box that has exactly its least would else miss it by a rounding.
   const Point least{std::floor(node.box->least_width * em_ - 0.01f),
                     std::floor(node.box->least_height * em_ - 0.01f)};
-  out_.rooms.push_back({node.box->key, node.inside, least, node.area});
+  out_.rooms.push_back({node.box->key, node.inside, least, node.area, node.box->place});
   stands(node.box->key, node.inside);
+  emit_place(node);
   emit_axes(node);
   emit_labels(node);
   put_marks(node, false);
@@ -464,6 +465,7 @@ Placed Placer::run() {
   // What holds on to other things comes when all of them have their place.
   for (const auto& [key, area] : groups_) stands(key, area);
   for (const Node* node : shown_) put_marks(*node, true);
+  for (const Node* node : shown_) name_place(*node);
   drop_patches();
   return std::move(out_);
 }

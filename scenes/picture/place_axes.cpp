@@ -204,19 +204,23 @@ void Placer::emit_axes(const Node& node) {
   }
 }
 
+float Placer::label_top(const Node& node) const {
+  if (node.box->left <= 0) return node.area.y0;
+  const float line = height(Face::note);
+  const bool low = node.inside.height() < 2.5f * line;
+  return low ? (node.inside.y0 + node.inside.y1 - line) / 2 : node.inside.y0;
+}
+
 void Placer::emit_labels(const Node& node) {
   const Box& box = *node.box;
   const bool beside = box.left > 0;
-  const float line = height(Face::note);
-  const float middle = (node.inside.y0 + node.inside.y1 - line) / 2;
-  const bool low = node.inside.height() < 2.5f * line;
   if (!box.label.full.empty() || !box.value.full.empty()) {
     out_.said.push_back({box.key, plain(box.label.full), plain(box.value.full), node.inside});
   }
   if (!box.label.full.empty()) {
     const float room = beside ? box.left * em_ - px(4) : node.area.width();
-    const Point at{node.area.x0, beside ? (low ? middle : node.inside.y0) : node.area.y0};
-    say(form(box.label, room, Face::note), at, Face::note, Ink::muted, {box.key, 250});
+    say(form(box.label, room, Face::note), {node.area.x0, label_top(node)}, Face::note, Ink::muted,
+        {box.key, 250});
     out_.words.back().patch = true;
   }
   if (box.value.full.empty()) return;
@@ -224,6 +228,49 @@ void Placer::emit_labels(const Node& node) {
   const float y = (node.inside.y0 + node.inside.y1 - height(face)) / 2;
   say_right(form(box.value, box.right * em_ - px(4), face), {node.area.x1, y}, face, Ink::text,
             {box.key, 251});
+}
+
+/// Within the gap between boxes, so that none of them moves.
+void Placer::emit_place(const Node& node) {
+  if (node.box->place == Place::nowhere) return;
+  const float out = 0.36f * gap_;
+  const Area& a = node.area;
+  out_.pieces.push_back({.of = {node.box->key, kPlacePart},
+                         .area = {a.x0 - out, a.y0 - out, a.x1 + out, a.y1 + out},
+                         .kind = Piece::slab,
+                         .layer = Layer::ground,
+                         .heat = float(int(Place::tensor_cores) - int(node.box->place)) / 4});
+}
+
+/// At the end of the label's row, or below a label in the margin, where nothing else is.
+void Placer::name_place(const Node& node) {
+  const Box& box = *node.box;
+  const bool beside = box.left > 0, bare = box.label.full.empty();
+  if (box.place == Place::nowhere || (bare && !beside && !box.marks.empty())) return;
+  const float line = height(Face::note), room = beside ? box.left * em_ : node.inside.width();
+  const float top = label_top(node) + (beside && !bare ? line : 0);
+  for (const bool brief : {false, true}) {
+    const std::string name(name_of(box.place, brief));
+    const std::vector<std::string> rows = wrapped(name, room, Face::note, beside ? 2 : 1);
+    const float high = line * float(rows.size());
+    float wide = 0;
+    for (const std::string& row : rows) wide = std::max(wide, width(row, Face::note));
+    const float left = beside ? node.area.x0 : node.inside.x1 - wide;
+    const Area near{left - (beside ? 0 : px(6)), top + 1, left + wide + px(2), top + high - 1};
+    const bool taken = std::any_of(out_.words.begin(), out_.words.end(),
+                                   [&](const Words& words) { return meet(words.area, near); }) ||
+                       std::any_of(out_.pieces.begin(), out_.pieces.end(), [&](const Piece& piece) {
+                         const bool under = piece.kind == Piece::slab || piece.kind == Piece::frame;
+                         return !under && meet(piece.area, near);
+                       });
+    if (rows.empty() || wide > room || top + high > node.area.y1 || taken) continue;
+    for (std::size_t k = 0; k < rows.size(); ++k) {
+      const auto part = static_cast<std::uint8_t>(kPlacePart + k);
+      say(rows[k], {left, top + line * float(k)}, Face::note, Ink::faint, {box.key, part});
+      out_.words.back().patch = true;
+    }
+    return;
+  }
 }
 
 }  // namespace tilestep::picture

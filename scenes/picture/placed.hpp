@@ -73,7 +73,8 @@ struct Piece {
     down,
     cross,
     frame,
-    stripes  ///< in the panel's colour, over what is filled
+    stripes,  ///< in the panel's colour, over what is filled
+    slab  ///< under all that lies in a Place: the nearer that is to the tensor cores, the less heat
   };
   Identity of;
   Area area;
@@ -105,6 +106,9 @@ enum class Ink : std::uint8_t { text, muted, faint, accent, wrong, tone, on_piec
 /// The key of the sentence above the picture.
 inline constexpr Key kHeadline{"sentence"};
 
+/// Of a box the part that is its place, and the first of its name's lines.
+inline constexpr std::uint8_t kPlacePart = 252;
+
 /// A line of text.
 struct Words {
   Identity of;
@@ -126,6 +130,7 @@ struct Room {
   Area area;
   Point least;  ///< below this it cannot be read
   Area whole;   ///< with what stands in its margins
+  Place place = Place::nowhere;
 };
 
 /// What a thing reads that is not an item with a value: a row of words, a group, a box with its value.

@@ -104,6 +104,9 @@ class Placer {
   void emit_overview(const Node& node, const Span& span);
   void emit_names(const Span& span, Area room);
   void emit_labels(const Node& node);
+  float label_top(const Node& node) const;
+  void emit_place(const Node& node);
+  void name_place(const Node& node);
   void headline();
 
   // place_text.cpp: words.

@@ -188,7 +188,12 @@ class Writer final : public Canvas {
 std::string svg(const Placed& placed, const std::vector<const Mark*>& marks, const Palette& palette,
                 const Metrics& metrics, const std::function<std::string(const Key&)>& explain) {
   const Writer writer(placed, marks, palette, metrics, explain);
-  return writer.text(placed.area, palette.paints[static_cast<std::size_t>(Role::panel)]);
+  Area all = placed.area;
+  for (const Piece& piece : placed.pieces) {
+    const auto& [x0, y0, x1, y1] = piece.area;
+    if (piece.kind == Piece::slab) all = joined(all, {x0 - 2, y0 - 2, x1 + 2, y1 + 2});
+  }
+  return writer.text(all, palette.paints[static_cast<std::size_t>(Role::panel)]);
 }
 
 }  // namespace tilestep::picture

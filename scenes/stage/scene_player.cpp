@@ -303,16 +303,7 @@ std::vector<picture::Area> ScenePlayer::add_lit(const ui::ShownPicture& shown,
   for (const picture::Room& room : shown.placed.rooms) {
     const std::string name = picture::to_text(room.key);
     if (std::find(lit_keys_.begin(), lit_keys_.end(), name) == lit_keys_.end()) continue;
-    const picture::Area round = picture::content_of(room.key, shown.picture, shown.placed);
-    boxes.push_back(round);
-    // Round a box at the picture's edge it stands on the panel's margin.
-    const float out = ui::px(4), margin = ui::px(5);
-    ImDrawList& list = *ImGui::GetWindowDrawList();
-    const ImVec2 from = list.GetClipRectMin(), to = list.GetClipRectMax();
-    list.PushClipRect({from.x - margin, from.y - margin}, {to.x + margin, to.y + margin});
-    list.AddRect({round.x0 - out, round.y0 - out}, {round.x1 + out, round.y1 + out},
-                 ui::color(ui::Role::text), ui::px(6), 0, ui::px(1.5f));
-    list.PopClipRect();
+    boxes.push_back(picture::content_of(room.key, shown.picture, shown.placed));
   }
   return boxes;
 }
@@ -353,7 +344,12 @@ void ScenePlayer::follow_pointer(const Reel& reel, const ui::ShownPicture& shown
   pointed_subjects_.clear();
   if (found != nullptr) {
     pointed_subjects_ = picture::subjects_of(shown.marks, *found);
-    const std::string sentence = dragged_ ? std::string() : reel.scene().explain(view, found->key);
+    std::string sentence = dragged_ ? std::string() : reel.scene().explain(view, found->key);
+    const picture::Place place =
+        picture::place_of(shown.placed, shown.marks, *found, {mouse.x, mouse.y});
+    if (place != picture::Place::nowhere && !dragged_) {
+      sentence += (sentence.empty() ? "" : "\nin ") + std::string(picture::name_of(place));
+    }
     if (!sentence.empty()) ui::show_tooltip(sentence);
     if (&reel == &run_) act(shown, *found, view);
   }

@@ -108,11 +108,20 @@ float PictureMetrics::height(picture::Face face) const {
 }
 
 void draw(const picture::Placed& placed, const picture::Emphasis& emphasis) {
-  const ImDrawList& list = *ImGui::GetWindowDrawList();
-  const ImVec2 from = list.GetClipRectMin(), to = list.GetClipRectMax();
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  // Round a box at the picture's edge slab and frame stand on the panel's margin.
+  const bool slabs = std::any_of(placed.pieces.begin(), placed.pieces.end(), [](const auto& piece) {
+    return piece.kind == picture::Piece::slab;
+  });
+  const float margin = slabs || emphasis.lit_boxes != nullptr ? px(6) : 0;
+  ImVec2 from = list.GetClipRectMin(), to = list.GetClipRectMax();
+  from = {from.x - margin, from.y - margin};
+  to = {to.x + margin, to.y + margin};
+  list.PushClipRect(from, to);
   WindowCanvas canvas;
   picture::paint(placed, picture_palette(), PictureMetrics(), emphasis,
                  {from.x, from.y, to.x, to.y}, canvas);
+  list.PopClipRect();
 }
 
 picture::Palette picture_palette() {

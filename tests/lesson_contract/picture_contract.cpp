@@ -51,6 +51,56 @@ void check_rules(const lab::Lesson& lesson) {
   }
 }
 
+// ---- places --------------------------------------------------------------------------------------
+
+constexpr std::string_view kShowPlaces[] = {"coalescing",         "online-softmax",
+                                            "flash-attention",    "flash-attention-3",
+                                            "attention-backward", "moe-routing"};
+
+/// What stands nearer to the tensor cores than another place, and above it or at its left.
+std::string misplaced(const picture::Placed& placed) {
+  std::string faults;
+  for (const picture::Room& far : placed.rooms) {
+    for (const picture::Room& near : placed.rooms) {
+      if (far.place == picture::Place::nowhere || near.place <= far.place) continue;
+      const picture::Area &a = far.whole, &b = near.whole;
+      if (a.y1 <= b.y0 || a.x1 <= b.x0 || picture::joined(a, b) == a) continue;
+      faults += fmt::format("{} before {}, ", to_text(near.key), to_text(far.key));
+    }
+  }
+  return faults;
+}
+
+/// From device memory to the tensor cores places stand from top to bottom, from left to right, or in one another.
+void check_places(const lab::Lesson& lesson) {
+  std::vector<lab::Settings> cases = contract::some_knob_ends(lesson);
+  cases.push_back({});
+  const auto scene = tests::scene_of(lesson.info().id);
+  std::vector<std::pair<std::string, picture::Picture>> pictures;
+  for (const lab::Settings& settings : cases) {
+    scene->load(tests::report_of(lesson.info().id, settings));
+    for (const scenes::Cursor at : phases_of(scene->steps())) {
+      pictures.emplace_back(
+          fmt::format("{}step {}.{}: ", contract::to_text(settings), at.tile, at.phase),
+          scene->picture(scene->extent(), {at}));
+    }
+  }
+  std::string faults;
+  bool any = false;
+  tests::SceneFrame().show({860, 480}, [&] {
+    faults.clear();
+    for (const auto& [name, picture] : pictures) {
+      const auto placed = picture::place(picture, {0, 0, 832, 447}, ui::PictureMetrics());
+      for (const picture::Room& room : placed.rooms) any = any || room.place > picture::Place();
+      const std::string found = misplaced(placed);
+      if (!found.empty()) faults += name + found + "\n";
+    }
+  });
+  CHECK(faults == "");
+  const bool due = std::count(std::begin(kShowPlaces), std::end(kShowPlaces), lesson.info().id) > 0;
+  CHECK((any || !due));
+}
+
 std::string in_words(const picture::Area& a) {
   return fmt::format("{:.2f}–{:.2f}, {:.2f}–{:.2f}", a.x0, a.x1, a.y0, a.y1);
 }
@@ -335,6 +385,9 @@ void check_moves(const lab::Lesson& lesson) {
 #define LESSON(chapter, id, title)                                                            \
   TEST_CASE(title ": the picture keeps the rules", "[" #id "_scene][sound]") {                \
     check_rules(id::lesson());                                                                \
+  }                                                                                           \
+  TEST_CASE(title ": places stand in one order", "[" #id "_scene][sound]") {                  \
+    check_places(id::lesson());                                                               \
   }                                                                                           \
   TEST_CASE(title ": the picture has room for all it says", "[" #id "_scene][sound]") {       \
     check_room(id::lesson());                                                                 \

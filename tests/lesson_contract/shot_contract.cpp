@@ -144,7 +144,8 @@ bool is_empty(const picture::Room& room, const picture::Placed& placed) {
                        [&](picture::Point at) { return room.whole.holds(at); });
   };
   const auto piece = [&](const picture::Piece& each) {
-    return each.kind != picture::Piece::wash && inside(each.area);
+    const bool ground = each.kind == picture::Piece::wash || each.kind == picture::Piece::slab;
+    return !ground && inside(each.area);
   };
   return std::none_of(placed.pieces.begin(), placed.pieces.end(), piece) &&
          std::none_of(placed.strokes.begin(), placed.strokes.end(), line) &&

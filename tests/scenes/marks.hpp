@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -83,6 +84,18 @@ inline std::vector<picture::Picture> pictures_in(const scenes::Scene& scene,
     }
   }
   return all;
+}
+
+/// How many are outlines: nothing is there yet, or no more.
+inline int hollow(const picture::Items& cells) {
+  const auto& glyphs = cells.glyph.each;
+  return static_cast<int>(std::count(glyphs.begin(), glyphs.end(), picture::kHollow));
+}
+/// Where what a box shows lies, by the box itself.
+inline picture::Place place_of(const picture::Box& box, std::string_view name) {
+  picture::Place found = picture::to_text(box.key) == name ? box.place : picture::Place::nowhere;
+  for (const picture::Box& inner : box.boxes) found = std::max(found, place_of(inner, name));
+  return found;
 }
 
 /// Bytes of each tensor run up to what was traced, and never back: of a scene of the matrix of scores.

@@ -104,12 +104,14 @@ Box AttentionBackwardScene::strips(const BackwardMoment& now) const {
   // Four of them leave their room to the matrix.
   constexpr Layout kFlat = {.weight = 0.03f};
   return column({"strips"},
-                {row({"above"}, beside("name_k", "K", of_keys(now, Tensor::k)), kFlat),
-                 row({"above", 1}, beside("name_v", "V", of_keys(now, Tensor::v)), kFlat),
-                 row({"across"},
-                     {queries(now, false), queries(now, true), scores(now), query_gradients(now)}),
-                 row({"below"}, beside("name_dk", "dK", of_keys(now, Tensor::dk)), kFlat),
-                 row({"below", 1}, beside("name_dv", "dV", of_keys(now, Tensor::dv)), kFlat),
+                {in_device_memory(
+                     trace_, "inputs and gradients",
+                     {row({"above"}, beside("name_k", "K", of_keys(now, Tensor::k)), kFlat),
+                      row({"above", 1}, beside("name_v", "V", of_keys(now, Tensor::v)), kFlat),
+                      row({"across"}, {queries(now, false), queries(now, true), scores(now),
+                                       query_gradients(now)}),
+                      row({"below"}, beside("name_dk", "dK", of_keys(now, Tensor::dk)), kFlat),
+                      row({"below", 1}, beside("name_dv", "dV", of_keys(now, Tensor::dv)), kFlat)}),
                  legend(trace_, now.step > 0, "skipped", kHollow, 5)});
 }
 
@@ -117,7 +119,8 @@ Box AttentionBackwardScene::scores(const BackwardMoment& now) const {
   Cells grid = score_cells(trace_, [&](int q, int k) { return fate(now, q, k); });
   // Square where tiles are; else each side has all of its room.
   if (trace_.plan.q_tiles == trace_.plan.k_tiles) grid.scale = "tile";
-  Box made = box({"scores"}, {std::move(grid)}, {}, {.weight = 1, .least_width = 8});
+  Box made = box({"scores"}, {std::move(grid)}, text("P: queries × keys", "P"),
+                 {.weight = 1, .least_width = 8, .place = Place::registers});
   made.least_height = std::clamp(0.38f * static_cast<float>(trace_.plan.q_tiles), 3.1f, 6.8f);
   if (now.now == nullptr || now.through) return made;
   const int q = trace_.chosen.q_tile, k = now.now->k_tile;
@@ -207,7 +210,8 @@ Box AttentionBackwardScene::of_keys(const BackwardMoment& now, Tensor tensor) co
                                      : !begun        ? State::to_come
                                      : is_sum        ? State::done
                                                      : State::plain);
-    strip.items.glyph.each.push_back(ever ? kSolid : kHollow);
+    // Until they are written the sums lie in registers.
+    strip.items.glyph.each.push_back(!ever || (is_sum && begun && !through) ? kHollow : kSolid);
     strip.items.names.push_back(bad > 0                       ? std::to_string(bad)
                                 : tensor == Tensor::k && ever ? std::to_string(k)
                                                               : "");

@@ -105,8 +105,10 @@ Box FlashAttentionScene::strips(const FlashMoment& now, const View& view) const 
   Layout below = flat;
   if (view.guess) below.rank = 9;  // on the smallest screens V makes room for it
   rows.push_back(row({"below"}, beside("name_v", "V", keys(now, true)), below));
-  rows.push_back(legend_box(now));
-  return column({"strips"}, std::move(rows));
+  const char* tensors = is_naive()       ? "Q, K, V, S, P and O"
+                        : keeps_scores() ? "Q, K, V, S and O"
+                                         : "Q, K, V and O";
+  return column({"strips"}, {in_device_memory(trace_, tensors, std::move(rows)), legend_box(now)});
 }
 
 Box FlashAttentionScene::queries(const FlashMoment& now) const {
@@ -173,8 +175,8 @@ Box FlashAttentionScene::scores(const FlashMoment& now) const {
     const int q = i / across, k = i % across;
     const TileVisit& visit = trace_.visits[static_cast<std::size_t>(i)];
     const TileFate tile = fate(now, q, k);
-    const bool in_vain = tile == TileFate::stored &&
-                         (visit.kind == TileKind::skipped || trace_.broken == Break::materialize);
+    const bool in_vain =
+        tile == TileFate::stored && (visit.kind == TileKind::skipped || !is_naive());
     grid.items.state.each.push_back(worked_on(now, q, k)        ? State::current
                                     : in_vain                   ? State::wasted
                                     : tile <= TileFate::to_come ? State::to_come
@@ -191,8 +193,8 @@ Box FlashAttentionScene::scores(const FlashMoment& now) const {
     steps.push_back(q == trace_.chosen.q_tile ? k : -1);
   }
   grid.items.about = {{Name("k_tile"), Column<int>{-1, std::move(steps)}}};
-  Box made = box({"scores"}, {std::move(grid)},
-                 text("S = Q·K^T: queries down, keys across", "S = Q·K^T", "S"), kScores);
+  Box made = box({"scores"}, {std::move(grid)}, text("S: queries × keys", "S"), kScores);
+  if (!keeps_scores()) made.place = Place::registers;
   if (now.now == nullptr || now.through) return made;
   const int q = trace_.chosen.q_tile, k = now.now->k_tile;
   const bool chunks = trace_.shape.columns != trace_.shape.head_dim;
@@ -227,7 +229,9 @@ Box FlashAttentionScene::rescaled(const FlashMoment& now) const {
                                          ? State::current
                                          : State::plain);
   }
-  return box({"rescaled"}, {std::move(strip)}, text("m ↑"), kRescaled);
+  Layout layout = kRescaled;
+  if (variant() == Variant::flash_2) layout.place = Place::registers;  // flash-1 stores m
+  return box({"rescaled"}, {std::move(strip)}, text("m ↑"), layout);
 }
 
 Box FlashAttentionScene::outputs(const FlashMoment& now) const {
@@ -253,6 +257,9 @@ Box FlashAttentionScene::outputs(const FlashMoment& now) const {
     strip.items.names.push_back(wrong > 0   ? std::to_string(wrong)
                                 : times > 0 ? fmt::format("{}×", times)
                                             : "");
+    // Until it is written it lies in registers.
+    const bool written = variant() != Variant::flash_2 || row_through(now, q);
+    strip.items.glyph.each.push_back(begun && !written ? kHollow : kSolid);
   }
   return box({"outputs"}, {std::move(strip)}, text("O"), kOutputs);
 }

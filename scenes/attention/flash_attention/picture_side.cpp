@@ -225,7 +225,7 @@ Box FlashAttentionScene::traffic(const FlashMoment& now) const {
   for (Curve& end : ends) made.marks.emplace_back(std::move(end));
   Box all = column({"ledger"}, {std::move(made)},
                    {.rank = 1, .weight = 1.6f, .least_width = 14, .least_height = 5});
-  all.label = text("to and from device memory", "device memory", "bytes");
+  all.label = text("bytes to and from device memory", "memory traffic", "bytes");
   return all;
 }
 

@@ -24,11 +24,10 @@ TileFate FlashAttentionScene::fate(const FlashMoment& now, int q_tile, int k_til
   if (!seen(now, visit)) return TileFate::to_come;
   const bool chosen = q_tile == trace_.chosen.q_tile;
   if (chosen && !now.through && k_tile == now.now->k_tile) return TileFate::now;
-  const bool kept = trace_.broken == flash_attention::Break::materialize;
   // Of the other blocks those that are as far; flash-1 has one block a head.
   const bool beside = variant() == Variant::flash_2 && !chosen && !now.through &&
                       step_of(trace_.steps, visit) == now.step && visit.order == now.now->order;
-  return beside ? TileFate::now : kept ? TileFate::stored : TileFate::gone;
+  return beside ? TileFate::now : keeps_scores() ? TileFate::stored : TileFate::gone;
 }
 
 /// With flash-1 and naive O is written when all is through.

@@ -88,6 +88,10 @@ class FlashAttentionScene final
   using Variant = flash_attention::Variant;
   Variant variant() const { return trace_.runs; }
   bool is_naive() const { return variant() == Variant::naive; }
+  /// Scores are written to memory: needed, or by a break.
+  bool keeps_scores() const {
+    return is_naive() || trace_.broken == flash_attention::Break::materialize;
+  }
   /// Scores are products of 8-bit numbers.
   bool has_bytes() const { return flash_attention::is_quantized(trace_.dtype); }
   /// Rows whose maximum rose are counted at each visit.

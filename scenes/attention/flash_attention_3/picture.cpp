@@ -95,9 +95,11 @@ Box FlashAttention3Scene::strips(const LaneMoment& now) const {
       trace_.visits.begin(), trace_.visits.end(),
       [](const TileVisit& one) { return one.kind == TileKind::skipped && one.order >= 0; });
   return column({"strips"},
-                {row({"above"}, beside("name_k", "K", of_keys(now, false)), kFlat),
-                 row({"across"}, {of_queries(now, false), scores(now), of_queries(now, true)}),
-                 row({"under"}, beside("name_v", "V", of_keys(now, true)), kFlat),
+                {in_device_memory(
+                     trace_, "Q, K, V and O",
+                     {row({"above"}, beside("name_k", "K", of_keys(now, false)), kFlat),
+                      row({"across"}, {of_queries(now, false), scores(now), of_queries(now, true)}),
+                      row({"under"}, beside("name_v", "V", of_keys(now, true)), kFlat)}),
                  // A block visits a tile even where it sees none.
                  legend(trace_, now.step > 0, in_vain ? "all masked" : "skipped", kHollow, 4)},
                 {.rank = 2});
@@ -122,6 +124,9 @@ Box FlashAttention3Scene::of_queries(const LaneMoment& now, bool outputs) const 
     strip.items.names.push_back(wrong > 0 ? std::to_string(wrong)
                                 : outputs ? ""
                                           : std::to_string(q));
+    // Until it is written O lies in registers.
+    const bool unwritten = outputs && row_begun(now, q) && !row_through(now, q);
+    strip.items.glyph.each.push_back(unwritten ? kHollow : kSolid);
   }
   return box(outputs ? Key{"outputs"} : Key{"queries"}, {std::move(strip)},
              text(outputs ? "O" : "Q"), kQueries);
@@ -147,7 +152,8 @@ Box FlashAttention3Scene::of_keys(const LaneMoment& now, bool values) const {
 
 Box FlashAttention3Scene::scores(const LaneMoment& now) const {
   Cells grid = score_cells(trace_, [&](int q, int k) { return fate(now, q, k); });
-  Box made = box({"scores"}, {std::move(grid)}, {}, kScores);
+  Box made = box({"scores"}, {std::move(grid)}, text("S: queries × keys", "S"), kScores);
+  made.place = Place::registers;
   if (now.now == nullptr || now.through) return made;
   const int q = trace_.chosen.q_tile, k = now.now->k_tile;
   made.marks.emplace_back(Frame{{"row"}, {Key{"Q", q}, Key{"O", q}}});

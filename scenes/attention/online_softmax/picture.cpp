@@ -105,6 +105,7 @@ Picture OnlineSoftmaxScene::picture(const Extent& extent, const View& view) cons
   made.root = column({"softmax"}, {scores(now), weight_bars(view.cursor), values(now),
                                    row({"below"}, {formulas(now), sums(now)},
                                        {.rank = 1, .weight = 0.9f, .least_height = 3})});
+  made.root.boxes.back().place = Place::registers;
   return made;
 }
 
@@ -128,6 +129,7 @@ Box OnlineSoftmaxScene::scores(const SoftmaxMoment& now) const {
   if (!maximum.x.empty()) maximum.end = text("m = " + score_text(now.m));
   Box made = box({"scores"}, {std::move(bars), std::move(maximum)}, text("score s"),
                  {.weight = 2.4f, .least_height = 2.4f, .left = kLeft, .right = kRight});
+  made.place = Place::device_memory;
   // A score is the logarithm of its exp: on this axis FP32's range has an end.
   const auto beyond = [](float score) { return static_cast<double>(score) > kEndOfExp; };
   if (std::any_of(trace_.scores.begin(), trace_.scores.end(), beyond)) {
@@ -165,6 +167,7 @@ Box OnlineSoftmaxScene::values(const SoftmaxMoment& now) const {
   }
   Box made = box({"values"}, {std::move(bars)}, text("value v"),
                  {.rank = 3, .weight = 0.8f, .least_height = 2, .left = kLeft, .right = kRight});
+  made.place = Place::device_memory;
   if (wrong_at(now)) {
     mean.state = State::wrong;
     mean.tone = 0;

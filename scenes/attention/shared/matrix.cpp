@@ -81,6 +81,12 @@ void hatch_filled(const attention::Matrix& trace, Cells& cells, bool upright) {
   }
 }
 
+Box in_device_memory(const attention::Matrix& trace, const char* tensors, std::vector<Box> rows) {
+  Box made = column({"device_memory"}, std::move(rows), {.place = Place::device_memory});
+  made.label = text(fmt::format("{} of head {}", tensors, trace.chosen.head), tensors);
+  return made;
+}
+
 Cells score_cells(const attention::Matrix& trace, const std::function<TileFate(int, int)>& fate) {
   const int across = trace.plan.k_tiles;
   Cells grid{items("S", trace.plan.q_tiles * across)};

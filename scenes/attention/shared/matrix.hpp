@@ -64,6 +64,9 @@ inline constexpr int kChunk = 16;
 /// Where zeros fill the columns of a tile, a cell stands for 16 columns, and those of zeros are hatched.
 void hatch_filled(const attention::Matrix& trace, picture::Cells& cells, bool upright);
 
+/// The matrix and its strips: all in device memory, but for what a box in it says otherwise of.
+picture::Box in_device_memory(const attention::Matrix& trace, const char* tensors,
+                              std::vector<picture::Box> rows);
 /// A box for `layout` that is low: of strips above and below the matrix.
 inline picture::Layout low(picture::Layout layout) {
   layout.least_height = 0.9f;

@@ -191,7 +191,7 @@ Box MoeRoutingScene::tokens(Cursor cursor, int followed, Key key) const {
   const std::string first = all_shown() ? all : fmt::format("the first {} of {}", count, all);
   Box made =
       box(key, {cells}, text(first + (chosen ? ": the best expert's number" : ": waiting"), first),
-          {.weight = 3, .least_height = 4});
+          {.weight = 3, .least_height = 4, .place = Place::device_memory});
   if (chosen) made.marks.emplace_back(choices);
   made.marks.emplace_back(Frame{{"followed"}, {{"token", followed}}});
   return made;
@@ -238,7 +238,7 @@ Box MoeRoutingScene::outputs(Cursor cursor, int followed) const {
           lost > 0 ? text(fmt::format("x alone, by the residual: {}", counted(lost, "token")),
                           "by the residual")
                    : text(of_one, "after the layer"),
-          {.weight = 3, .least_height = 4});
+          {.weight = 3, .least_height = 4, .place = Place::device_memory});
   made.marks.emplace_back(Frame{{"followed_out"}, {{"out", followed}}});
   return made;
 }
@@ -259,6 +259,7 @@ Box MoeRoutingScene::columns(Cursor cursor, int followed) const {
   // Bars have their values above them; what stands here without keeps the same place.
   Bars bars{items("bar", {}, {Format::integer}), "experts", "wanted"};
   if (done(Step::offset, cursor)) {
+    made.place = Place::device_memory;
     made.marks = {piles(cursor, followed)};
     const std::vector<int> busiest = trace_.with_most(&ExpertTrace::kept);
     if (busiest.size() == 1) {

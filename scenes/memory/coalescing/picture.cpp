@@ -177,15 +177,15 @@ Picture CoalescingScene::picture(const Extent& extent, const View& view) const {
   const bool other = fails(report_, "traced_addresses");
   const Run statement{
       (other ? "not " : "") + trace_.statement, {}, other ? State::wrong : State::plain};
-  return {text(sentence(view.cursor), brief), extent.axes,
-          column({"all"}, {box({"lanes"}, {lanes_of(one, picked)},
-                               Text{{{"32 lanes of a warp run "}, statement}, {statement}},
-                               {.rank = 1, .weight = 0, .least_height = 1.4f, .right = kRight}),
-                           box({"memory"}, {memory, links},
-                               text("memory: each row a line of 128 bytes, in 4 sectors of 32",
-                                    "memory: lines of 128 bytes", "memory"),
-                               {.least_height = 3.4f, .right = kRight}),
-                           moved(view.cursor)})};
+  return {
+      text(sentence(view.cursor), brief), extent.axes,
+      column({"all"}, {box({"lanes"}, {lanes_of(one, picked)},
+                           Text{{{"32 lanes of a warp run "}, statement}, {statement}},
+                           {.rank = 1, .weight = 0, .least_height = 1.4f, .right = kRight}),
+                       box({"memory"}, {memory, links},
+                           text("each row a line: 128 bytes, 4 sectors", "lines of 128 bytes"),
+                           {.least_height = 3.4f, .right = kRight, .place = Place::device_memory}),
+                       moved(view.cursor)})};
 }
 
 std::vector<Symbol> CoalescingScene::symbols(const View&) const {

@@ -198,6 +198,81 @@ TEST_CASE("a box keeps its place whatever its values are", "[picture]") {
     CHECK(before.rooms[i].area == after.rooms[i].area);
 }
 
+TEST_CASE("where a box lies is painted under it and named, and moves nothing", "[picture]") {
+  Picture picture = two_rows();
+  picture.root.boxes[1].left = 0;
+  const Area area{0, 0, 900, 500};
+  const Placed plain = place(picture, area, Typewriter());
+  picture.root.boxes[0].place = Place::device_memory;
+  picture.root.boxes[1].place = Place::registers;
+  const Placed lying = place(picture, area, Typewriter());
+  CHECK(faults(lying) == std::vector<std::string>{});
+  for (std::size_t k = 0; k < plain.rooms.size(); ++k)
+    CHECK(plain.rooms[k].area == lying.rooms[k].area);
+  std::vector<Piece> slabs, others;
+  for (const Piece& piece : lying.pieces) {
+    (piece.kind == Piece::slab ? slabs : others).push_back(piece);
+  }
+  REQUIRE(others.size() == plain.pieces.size());
+  for (std::size_t k = 0; k < others.size(); ++k) CHECK(others[k].area == plain.pieces[k].area);
+  REQUIRE(slabs.size() == 2);
+  CHECK(slabs[0].heat > slabs[1].heat);  // nearer, and lighter
+  for (const auto& [slab, room] : {std::pair{0, 1}, {1, 2}}) {
+    const Area &out = slabs[slab].area, &in = lying.rooms[room].whole;
+    CHECK((out.x0 < in.x0 && out.y0 < in.y0 && out.x1 > in.x1 && out.y1 > in.y1));
+  }
+  CHECK_FALSE(meet(slabs[0].area, slabs[1].area));
+  // Below a label in the margin a word a line; else at the end of the label's row.
+  std::map<std::string, Area> named;
+  for (const Words& words : lying.words) {
+    if (words.of.part >= kPlacePart && words.of.part < 255) named[words.text] = words.area;
+  }
+  REQUIRE(named.size() == 3);
+  CHECK(named["device"].y0 >= words_of(lying, {"scores"})->area.y1);
+  CHECK(named["memory"].y0 >= named["device"].y1);
+  CHECK(named["registers"].x1 == Approx(900).margin(1));
+  CHECK(named["registers"].y0 == words_of(lying, {"weights"})->area.y0);
+  std::map<std::string, std::string> values;
+  for (const Part& part : parts_of(lying, marks_of(picture))) values[part.id] = part.value;
+  CHECK(values["scores"] == "device memory");
+  CHECK(values["weights"] == "registers");
+  CHECK(values["all"].empty());
+}
+
+TEST_CASE("the name of a place makes way for what a box says", "[picture]") {
+  const auto named = [](float width, const char* label) {
+    Picture picture;
+    picture.root = column({"all"}, {box({"box"}, {Cells{items("cell", 4)}}, text(label),
+                                        {.place = Place::device_memory})});
+    std::string name;
+    for (const Words& words : place(picture, {0, 0, width, 200}, Typewriter()).words) {
+      if (words.of.part == kPlacePart) name = words.text;
+    }
+    return name;
+  };
+  CHECK(named(300, "cells") == "device memory");
+  CHECK(named(120, "cells") == "memory");
+  CHECK(named(120, "cells, and more").empty());
+}
+
+TEST_CASE("a thing lies where the box says that is nearest round it, and an outline nowhere",
+          "[picture]") {
+  Cells cells{items("cell", 2)};
+  cells.items.glyph.each = {kSolid, kHollow};
+  Picture picture;
+  picture.root = column({"outer"}, {box({"inner"}, {cells}, {}, {.place = Place::registers}),
+                                    box({"other"}, {Cells{items("beside", 1)}})});
+  picture.root.place = Place::device_memory;
+  const Placed placed = place(picture, {0, 0, 300, 200}, Typewriter());
+  const auto lies = [&](const Key& key) {
+    const Piece* piece = piece_of(placed, key);
+    return place_of(placed, marks_of(picture), piece->of, piece->area.center());
+  };
+  CHECK(lies({"cell", 0}) == Place::registers);
+  CHECK(lies({"cell", 1}) == Place::nowhere);
+  CHECK(lies({"beside", 0}) == Place::device_memory);
+}
+
 TEST_CASE("a long band becomes a window round what is worked on", "[picture]") {
   Picture picture = two_rows();
   picture.axes[0].count = 4096;
@@ -514,6 +589,19 @@ TEST_CASE("where a stop lights something the rest fades, and what is lit keeps i
         Whole{{"left_0", false}, {"left_1", true}, {"right_0", false}, {"right_1", false}});
   CHECK(alphas({.lit = &none, .lit_boxes = &box_of_right}) ==
         Whole{{"left_0", false}, {"left_1", false}, {"right_0", true}, {"right_1", true}});
+}
+
+TEST_CASE("the frame of a lit box stands on the slab of its place", "[picture]") {
+  Picture picture;
+  picture.root = box({"cells"}, {Cells{items("cell", 4)}}, {}, {.place = Place::device_memory});
+  const Area area{0, 0, 200, 200};
+  const Placed placed = place(picture, area, Typewriter());
+  const std::vector<Area> lit = {{40, 40, 90, 90}};
+  Drawn canvas;
+  paint(placed, {}, Typewriter(), {.lit_boxes = &lit}, area, canvas);
+  REQUIRE(canvas.outlines.size() == 2);
+  CHECK(canvas.outlines[0].first == piece_of(placed, {"cells"})->area);
+  CHECK(canvas.outlines[1].first == Area{36, 36, 94, 94});
 }
 
 TEST_CASE("what is lit at the edge of a picture has its outline in it", "[picture]") {

@@ -104,6 +104,17 @@ TEST_CASE("an SVG is well-formed and holds what the map holds", "[picture]") {
   CHECK(has(grid, "textLength=\""));
 }
 
+TEST_CASE("an SVG has the places of its boxes, whole and by name", "[picture]") {
+  Picture picture;
+  picture.root = column({"all"}, {box({"tiles"}, {Cells{items("tile", 4)}}, text("tiles"),
+                                      {.place = Place::shared_memory})});
+  const std::string text = drawn(picture, {});
+  CHECK(xml_fault(text) == "");
+  CHECK(has(text, "id=\"tiles\" data-value=\"shared memory\""));
+  CHECK(has(text, ">shared memory</text>"));
+  CHECK(has(text, "viewBox=\"4.4 14.4 811.2 511.2\""));
+}
+
 TEST_CASE("what is written cannot break an SVG", "[picture]") {
   Chips chips;
   chips.items = items("chip", 3);

@@ -55,8 +55,8 @@ class RowScene final : public scenes::Scene {
     made.headline = picture::text("Step " + std::to_string(view.cursor.tile) + ".");
     made.axes = {{.name = "bars", .kind = picture::Axis::band, .count = 1},
                  {.name = "height", .high = 4}};
-    made.root =
-        picture::row({"all"}, {picture::box({"row"}, {cells}), picture::box({"bars_box"}, {bars})});
+    made.root = picture::row({"all"}, {picture::box({"row"}, {cells}, {}, {.place = place}),
+                                       picture::box({"bars_box"}, {bars})});
     return made;
   }
   std::string explain(const scenes::View&, const picture::Key& key) const override {
@@ -72,6 +72,7 @@ class RowScene final : public scenes::Scene {
   }
 
   picture::Act act;
+  picture::Place place = picture::Place::nowhere;
   float value = 0;
   int tiles = 4;
   mutable int pictures = 0, extents = 0;
@@ -182,6 +183,21 @@ TEST_CASE("what is pointed at is explained, and lights what is about the same", 
   CHECK(show.ink({4, 1}) != lit);
   show.player.point_at(show.scene.subjects_of_row("", -1));
   CHECK(show.ink({4, 1}) == plain);
+}
+
+TEST_CASE("the pointer says where a thing lies", "[scenes_shared]") {
+  Show show;
+  show.scene.place = picture::Place::registers;
+  show.frame.context().record_texts(true);
+  const auto says = [&](const std::string& id) {
+    show.point_at(show.draw({4, 1}), id);
+    show.draw({4, 1});
+    std::string all;
+    for (const ui::DrawnText& text : show.frame.context().texts()) all += text.text + '\n';
+    return all;
+  };
+  CHECK(says("cell_2").find("\nin registers\n") != std::string::npos);
+  CHECK(says("bar_0").find("registers") == std::string::npos);
 }
 
 TEST_CASE("a pinned run is drawn beside the next one, in step with it", "[scenes_shared]") {

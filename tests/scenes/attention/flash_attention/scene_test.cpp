@@ -120,13 +120,21 @@ TEST_CASE("FlashAttention: of scores that are not stored one tile a block exists
     }
   }
   CHECK(fates(*shown, shown->moment({2, 2}), TileFate::gone) > 0);
+  const picture::Picture midway = picture_at(*shown, {2, 2});
+  CHECK(tests::place_of(midway.root, "scores") == picture::Place::registers);
+  // O too lies in registers until it is written.
+  CHECK(tests::hollow(items_named(midway, "O")) > 0);
+  CHECK(tests::hollow(items_named(picture_at(*shown, end_of(*shown)), "O")) == 0);
 }
 
 TEST_CASE("FlashAttention: of stored scores the hidden ones are computed in vain",
           "[flash_attention_scene]") {
   Shown shown(variant("naive"));
   const auto& trace = shown.trace();
-  const picture::Items scores = items_named(picture_at(*shown, end_of(*shown)), "S");
+  const picture::Picture made = picture_at(*shown, end_of(*shown));
+  CHECK(tests::place_of(made.root, "scores") == picture::Place::nowhere);  // but round it:
+  CHECK(tests::place_of(made.root, "device_memory") == picture::Place::device_memory);
+  const picture::Items scores = items_named(made, "S");
   for (std::size_t i = 0; i < trace.visits.size(); ++i) {
     const bool hidden = trace.visits[i].kind == TileKind::skipped;
     CHECK((scores.state[i] == picture::State::wasted) == hidden);

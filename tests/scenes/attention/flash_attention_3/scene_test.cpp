@@ -11,7 +11,7 @@
 
 using namespace tilestep;
 using scenes::Cursor, scenes::FlashAttention3Scene;
-using tests::all_places, tests::end_of;
+using tests::all_places, tests::end_of, tests::items_named, tests::picture_at;
 using Shown = tests::Shown<FlashAttention3Scene>;
 
 namespace {
@@ -54,6 +54,9 @@ TEST_CASE("FlashAttention-3: lanes end at the cursor, whose clock never goes bac
       }
     }
     CHECK(drawn > 0);
+    // Until it is written O lies in registers.
+    CHECK(tests::hollow(items_named(picture_at(*shown, {2, 1}), "O")) > 0);
+    CHECK(tests::hollow(items_named(picture_at(*shown, end_of(*shown)), "O")) == 0);
     CHECK(before == clocks_of(shown.trace()) - 1);
   }
 }
