@@ -282,7 +282,8 @@ Box HopperGemmScene::ring(const HopperMoment& now, const View& view) const {
   }
   const std::string size =
       fmt::format("{} of {} B", counted(trace_.stages, "stage"), trace_.stage_bytes);
-  made.label = text("shared memory: " + size, size, "ring");
+  made.label = text(size, "ring");
+  made.place = Place::shared_memory;
   return made;
 }
 

@@ -74,7 +74,8 @@ Box HopperGemmScene::matrices(const HopperMoment& now, int followed) const {
   Box lower =
       row({"lower"}, {with(operand(now, followed, true), left), with(tiles_of_c(now), right)});
   Box made = column({"matrices"}, {std::move(upper), std::move(lower)}, {.weight = 1.4f});
-  made.label = text("device memory");
+  made.label = text("A, B and C");
+  made.place = Place::device_memory;
   return made;
 }
 
@@ -206,8 +207,9 @@ Box HopperGemmScene::sums(const HopperMoment& now) const {
     rows.push_back(std::move(made));
   }
   Box made = column({"sums"}, std::move(rows), {.close = true, .rank = 3, .weight = 0.4f});
+  made.place = Place::registers;
   const std::string size = fmt::format("sums, 64 × {} each", trace_.columns);
-  made.label = !has_wgmma() || now.lives.empty() ? text(size + ", in registers", size, "sums")
+  made.label = !has_wgmma() || now.lives.empty() ? text(size, "sums")
                : any_under_way ? text(size + ": not to be read", "sums: not to be read", "sums")
                                : text(size + ": can be read", "sums: can be read", "sums");
   return made;
