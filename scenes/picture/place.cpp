@@ -314,14 +314,18 @@ void Placer::cut_to_bands(Span& span, const Axis& axis) const {
 
 /// Cells of one scale have one size in all boxes: the largest for which all have room.
 void Placer::scale_cells() {
+  const auto units = [&](Name name, int cells) {
+    const auto axis = axes_.find(name);
+    return axis != axes_.end() && axis->second->high > 1 ? float(axis->second->high) : float(cells);
+  };
   for (const Node* node : shown_) {
     for (const Mark& mark : node->box->marks) {
       const auto* cells = std::get_if<Cells>(&mark);
       if (cells == nullptr || cells->scale.empty() || cells->items.count == 0) continue;
       const int columns = cells->columns > 0 ? cells->columns : cells->items.count;
       const int rows = (cells->items.count + columns - 1) / columns;
-      const float size =
-          std::min(node->inside.width() / float(columns), node->inside.height() / float(rows));
+      const float size = std::min(node->inside.width() / units(cells->x, columns),
+                                  node->inside.height() / units(cells->y, rows));
       const auto [found, fresh] = cell_.try_emplace(cells->scale, size);
       if (!fresh) found->second = std::min(found->second, size);
     }
@@ -329,13 +333,15 @@ void Placer::scale_cells() {
   for (const Node* node : shown_) {
     for (const Mark& mark : node->box->marks) {
       const auto* cells = std::get_if<Cells>(&mark);
-      if (cells == nullptr || cells->scale.empty()) continue;
+      if (cells == nullptr || cells->scale.empty() || cells->items.count == 0) continue;
       for (const auto& [axis, upright] : {std::pair{cells->x, false}, {cells->y, true}}) {
         const auto found = spans_.find({axis, upright});
         if (axis.empty() || found == spans_.end()) continue;
         Span& span = found->second;
-        const auto whole = float(std::max(span.axis->count, 1));
-        const float size = std::max(std::floor(cell_.at(cells->scale)), 1.0f);
+        const float whole = units(span.axis->name, std::max(span.axis->count, 1));
+        const bool in_units = span.axis->high > 1;  // of which a cell has several
+        const float unit = cell_.at(cells->scale);
+        const float size = in_units ? unit : std::max(std::floor(unit), 1.0f);
         const float length = std::min(size * whole, span.to - span.from);
         const float align = granted_ && upright ? 0 : span.axis->align;  // of one line all tops
         span.from += std::round((span.to - span.from - length) * align);

@@ -41,8 +41,9 @@ __device__ __forceinline__ void copy_tiles(In a, In b, const GemmShape& shape, i
   }
 }
 
-template <bool kWhole, class In>
-__global__ void __launch_bounds__(kThreads, 2) double_buffered(In a, In b, Out c, GemmShape shape) {
+template <bool kWhole, class In, class Tape>
+__global__ void __launch_bounds__(kThreads, 2)
+    double_buffered(In a, In b, Out c, GemmShape shape, Tape tape) {
   constexpr int kATile = kDepth * kPitch;
   constexpr int kBTile = kDepth * kEdge;
   const auto a_tiles = simt::dynamic_shared<float>(kBuffers * kATile, 0, "A tiles");
@@ -69,8 +70,8 @@ __global__ void __launch_bounds__(kThreads, 2) double_buffered(In a, In b, Out c
                          a_tiles + other * kATile, b_tiles + other * kBTile);
       simt::cp_async_commit();
     }
-    const auto a_tile = a_tiles + stage * kATile;
-    const auto b_tile = b_tiles + stage * kBTile;
+    const auto a_tile = seen(tape, a_tiles + stage * kATile, kSiteTileA);
+    const auto b_tile = seen(tape, b_tiles + stage * kBTile, kSiteTileB);
 #pragma unroll
     for (int kk = 0; kk < kDepth; ++kk) {
       float from_a[8];
@@ -88,12 +89,13 @@ __global__ void __launch_bounds__(kThreads, 2) double_buffered(In a, In b, Out c
     }
     stage = other;
   }
+  const auto to = seen(tape, c, kSiteC);
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     const int to_row = first_row + row + i % 4 + i / 4 * 64;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      store_row4<kWhole>(c, to_row, first_column + column + half * 64, shape, &sums[i][half * 4]);
+      store_row4<kWhole>(to, to_row, first_column + column + half * 64, shape, &sums[i][half * 4]);
     }
   }
 }

@@ -55,8 +55,8 @@ struct PictureRun {
 };
 
 /// Sites on a tape: the arrays, and each thread's sum after each k-tile (note number k-tile · threads
-/// + thread).
-enum Site : std::uint32_t { kSiteA, kSiteB, kSiteTileA, kSiteTileB, kSumSite };
+/// + thread). All with tiles in shared memory record what they store to C.
+enum Site : std::uint32_t { kSiteA, kSiteB, kSiteTileA, kSiteTileB, kSumSite, kSiteC };
 
 /// How the library computes. Both FP32 ways use FP32 arithmetic alone; the pedantic one also
 /// forbids algorithms that add in an unusual order.
@@ -66,13 +66,17 @@ enum class Precision { fp32, fp32_pedantic, bf16 };
 class Kernels : public simt::KernelSet {
  public:
   virtual std::span<const Configuration> configurations(Variant variant) const = 0;
+  /// The one whose block is drawn; of a rung without it the first.
+  virtual const Configuration& shown(Variant variant) const = 0;
 
-  /// The FP32 rungs as they are timed.
+  /// The FP32 rungs as they are timed. With a tape, which rungs above shared-tile take, the shown
+  /// configuration runs, of whose tile the shape is a multiple.
   virtual void gemm(simt::Device& device, Variant variant, int configuration,
-                    const GemmShape& shape, const Operands& operands) const = 0;
+                    const GemmShape& shape, const Operands& operands,
+                    const simt::Tape& tape = {}) const = 0;
   /// The tensor-core rung. Throws Error (unavailable) below compute capability 8.0.
   virtual void gemm_bf16(simt::Device& device, int configuration, const GemmShape& shape,
-                         const OperandsBf16& operands) const = 0;
+                         const OperandsBf16& operands, const simt::Tape& tape = {}) const = 0;
   /// What the kernel of a configuration takes, for a shape that is a multiple of its tile.
   virtual Resources resources(simt::Device& device, Variant variant, int configuration) const = 0;
 

@@ -71,9 +71,9 @@ void start(const Call& call, const simt::Launch& launch, void (*kernel)(Params..
   simt::launch(call.device, launch, kernel, static_cast<Args&&>(args)...);
 }
 
-/// Calls `run(whole, a, b, c)` with the accessors that the run wants. `whole` is a type whose
-/// `value` says whether the shape is a multiple of the kernel's tiles, so that no element needs a
-/// bounds check; counting runs check always, and load the same elements.
+/// Calls `run(whole, a, b, c, tape)` with the accessors that the run wants, and NoTape. `whole` is a
+/// type whose `value` says whether the shape is a multiple of the kernel's tiles, so that no element
+/// needs a bounds check; counting runs check always, and load the same elements.
 template <class Ops, class Run>
 void with_accessors(const Ops& operands, bool whole, Run run) {
   using T = std::remove_const_t<std::remove_pointer_t<decltype(operands.a.data)>>;
@@ -82,12 +82,20 @@ void with_accessors(const Ops& operands, bool whole, Run run) {
   const auto c = simt::global(operands.c, "C");
   if (operands.loads.data != nullptr) {
     const auto loads = simt::global(operands.loads, "loads");
-    run(std::false_type{}, Counted<T>(a, loads), Counted<T>(b, loads), c);
+    run(std::false_type{}, Counted<T>(a, loads), Counted<T>(b, loads), c, simt::NoTape{});
   } else if (whole) {
-    run(std::true_type{}, a, b, c);
+    run(std::true_type{}, a, b, c, simt::NoTape{});
   } else {
-    run(std::false_type{}, a, b, c);
+    run(std::false_type{}, a, b, c, simt::NoTape{});
   }
+}
+/// The same, or with a tape the kernel as it is timed, which the shape is a multiple of.
+template <class Ops, class Run>
+void with_accessors(const Ops& operands, bool whole, const simt::Tape& tape, Run run) {
+  if (!tape) return with_accessors(operands, whole, run);
+  assert(whole && operands.loads.data == nullptr);
+  run(std::true_type{}, simt::global(operands.a, "A"), simt::global(operands.b, "B"),
+      simt::global(operands.c, "C"), tape);
 }
 
 /// Which configuration runs: the one asked for, or the first whose tiles the shape is a multiple of
@@ -130,17 +138,17 @@ simt::Launch timed_launch(const char* name, const GemmShape& shape) {
                         tiles_of(shape.n, kTimedTile));
 }
 
-void launch_naive(const Call& call, int, const Operands& operands) {
-  with_accessors(operands, false, [&](auto, auto a, auto b, auto c) {
+void launch_naive(const Call& call, int, const Operands& operands, const simt::Tape&) {
+  with_accessors(operands, false, [&](auto, auto a, auto b, auto c, auto tape) {
     start(call, timed_launch("naive", call.shape), naive<decltype(a), simt::NoTape>, a, b, c,
-          call.shape, FirstBlock{}, simt::NoTape{});
+          call.shape, FirstBlock{}, tape);
   });
 }
 
-void launch_coalesced(const Call& call, int, const Operands& operands) {
-  with_accessors(operands, false, [&](auto, auto a, auto b, auto c) {
+void launch_coalesced(const Call& call, int, const Operands& operands, const simt::Tape&) {
+  with_accessors(operands, false, [&](auto, auto a, auto b, auto c, auto tape) {
     start(call, timed_launch("coalesced", call.shape), coalesced<decltype(a), simt::NoTape>, a, b,
-          c, call.shape, FirstBlock{}, simt::NoTape{});
+          c, call.shape, FirstBlock{}, tape);
   });
 }
 
@@ -149,13 +157,14 @@ void launch_timed_shared_tile(const Call& call, const Operands& operands) {
   using Size = FixedTileSize<kTimedTile, kTimedTile + kPadding>;
   simt::Launch launch = timed_launch("shared_tile", call.shape);
   launch.shared_bytes = static_cast<std::size_t>(Size::edge * (Size::pitch + Size::edge)) * 4;
-  with_accessors(operands, false, [&](auto, auto a, auto b, auto c) {
+  with_accessors(operands, false, [&](auto, auto a, auto b, auto c, auto tape) {
     start(call, launch, shared_tile<RemovedBarrier::none, Size, decltype(a), simt::NoTape>, a, b, c,
-          call.shape, Size{}, FirstBlock{}, simt::NoTape{});
+          call.shape, Size{}, FirstBlock{}, tape);
   });
 }
 
-void launch_shared_tile(const Call& call, int configuration, const Operands& operands) {
+void launch_shared_tile(const Call& call, int configuration, const Operands& operands,
+                        const simt::Tape&) {
   if (configuration == 1) return launch_timed_shared_tile<0>(call, operands);
   launch_timed_shared_tile<1>(call, operands);
 }
@@ -211,38 +220,45 @@ bool whole_tiles(const GemmShape& shape, int tile, int depth) {
   return shape.m % tile == 0 && shape.n % tile == 0 && shape.k % depth == 0;
 }
 
-void launch_register_tile_1d(const Call& call, int, const Operands& operands) {
+void launch_register_tile_1d(const Call& call, int, const Operands& operands,
+                             const simt::Tape& on) {
   simt::Launch launch = tile_launch("register_tile_1d", call.shape, 64, 512);
   launch.static_shared_bytes = std::size_t{2} * 64 * kDepth * sizeof(float);
-  with_accessors(operands, whole_tiles(call.shape, 64, 8), [&](auto whole, auto a, auto b, auto c) {
-    start(call, launch, register_tile_1d<decltype(whole)::value, decltype(a)>, a, b, c, call.shape);
+  const bool divides = whole_tiles(call.shape, 64, kDepth);
+  with_accessors(operands, divides, on, [&](auto whole, auto a, auto b, auto c, auto tape) {
+    start(call, launch, register_tile_1d<decltype(whole)::value, decltype(a), decltype(tape)>, a, b,
+          c, call.shape, tape);
   });
 }
 
-void launch_register_tile_2d(const Call& call, int, const Operands& operands) {
+void launch_register_tile_2d(const Call& call, int, const Operands& operands,
+                             const simt::Tape& on) {
   simt::Launch launch = tile_launch("register_tile_2d", call.shape, kEdge, kThreads);
   launch.static_shared_bytes = std::size_t{2} * kEdge * kDepth * sizeof(float);
   const bool divides = whole_tiles(call.shape, kEdge, kDepth);
-  with_accessors(operands, divides, [&](auto whole, auto a, auto b, auto c) {
-    start(call, launch, register_tile_2d<decltype(whole)::value, decltype(a)>, a, b, c, call.shape);
+  with_accessors(operands, divides, on, [&](auto whole, auto a, auto b, auto c, auto tape) {
+    start(call, launch, register_tile_2d<decltype(whole)::value, decltype(a), decltype(tape)>, a, b,
+          c, call.shape, tape);
   });
 }
 
-void launch_vectorized(const Call& call, int, const Operands& operands) {
+void launch_vectorized(const Call& call, int, const Operands& operands, const simt::Tape& on) {
   simt::Launch launch = tile_launch("vectorized", call.shape, kEdge, kThreads);
   launch.shared_bytes = kDepth * (kPitch + kEdge) * sizeof(float);
   const bool divides = whole_tiles(call.shape, kEdge, kDepth);
-  with_accessors(operands, divides, [&](auto whole, auto a, auto b, auto c) {
-    start(call, launch, vectorized<decltype(whole)::value, decltype(a)>, a, b, c, call.shape);
+  with_accessors(operands, divides, on, [&](auto whole, auto a, auto b, auto c, auto tape) {
+    start(call, launch, vectorized<decltype(whole)::value, decltype(a), decltype(tape)>, a, b, c,
+          call.shape, tape);
   });
 }
 
-void launch_double_buffered(const Call& call, int, const Operands& operands) {
+void launch_double_buffered(const Call& call, int, const Operands& operands, const simt::Tape& on) {
   simt::Launch launch = tile_launch("double_buffered", call.shape, kEdge, kThreads);
   launch.shared_bytes = kBuffers * kDepth * (kPitch + kEdge) * sizeof(float);
   const bool divides = whole_tiles(call.shape, kEdge, kDepth);
-  with_accessors(operands, divides, [&](auto whole, auto a, auto b, auto c) {
-    start(call, launch, double_buffered<decltype(whole)::value, decltype(a)>, a, b, c, call.shape);
+  with_accessors(operands, divides, on, [&](auto whole, auto a, auto b, auto c, auto tape) {
+    start(call, launch, double_buffered<decltype(whole)::value, decltype(a), decltype(tape)>, a, b,
+          c, call.shape, tape);
   });
 }
 
@@ -271,46 +287,53 @@ constexpr Configuration kTensorCore[] = {
 };
 
 /// Starts a kernel of tiling T on accessors.
-template <class T, class Kernel, class In>
-void start_tiling(const Call& call, const char* name, Kernel kernel, In a, In b, Out c) {
+template <class T, class Kernel, class In, class Tape>
+void start_tiling(const Call& call, const char* name, Kernel kernel, In a, In b, Out c, Tape tape) {
   const int tiles = tiles_of(call.shape.m, T::kTileM) * tiles_of(call.shape.n, T::kTileN);
   start(call, simt::row_of_blocks(name, tiles, T::kThreads, T::kSharedBytes), kernel, a, b, c,
-        call.shape);
+        call.shape, tape);
 }
 
 /// Starts the chosen one of four tilings. The first three take shapes that are multiples of their
-/// tile, Small takes any, and counts. `kernel_of` gives the kernel of a tiling and its accessor.
-template <class First, class Second, class Third, class Small, class Ops, class KernelOf>
+/// tile, Small takes any, and counts; Shown, one of them, is the one that records. `kernel_of` gives
+/// the kernel of a tiling, its accessor and its tape.
+template <class First, class Second, class Third, class Small, class Shown, class Ops,
+          class KernelOf>
 void launch_tiling(const Call& call, const char* name, std::span<const Configuration> all,
-                   int configuration, const Ops& operands, KernelOf kernel_of) {
+                   int configuration, const Ops& operands, const simt::Tape& on,
+                   KernelOf kernel_of) {
   const bool counted = operands.loads.data != nullptr;
-  const int chosen = chosen_configuration(all, configuration, call.shape, counted, 3);
-  const auto whole_tiles_of = [&]<class T>(T) {
+  const auto whole_tiles_of = [&]<class T>(T, auto tape) {
     const auto a = simt::global(operands.a, "A");
-    start_tiling<T>(call, name, kernel_of(T{}, std::true_type{}, a), a,
-                    simt::global(operands.b, "B"), simt::global(operands.c, "C"));
+    start_tiling<T>(call, name, kernel_of(T{}, std::true_type{}, a, tape), a,
+                    simt::global(operands.b, "B"), simt::global(operands.c, "C"), tape);
   };
-  if (chosen == 0) return whole_tiles_of(First{});
-  if (chosen == 1) return whole_tiles_of(Second{});
-  if (chosen == 2) return whole_tiles_of(Third{});
+  if (on) return whole_tiles_of(Shown{}, on);
+  const int chosen = chosen_configuration(all, configuration, call.shape, counted, 3);
+  if (chosen == 0) return whole_tiles_of(First{}, simt::NoTape{});
+  if (chosen == 1) return whole_tiles_of(Second{}, simt::NoTape{});
+  if (chosen == 2) return whole_tiles_of(Third{}, simt::NoTape{});
   const bool divides = whole_tiles(call.shape, Small::kTileM, Small::kDepth);
-  with_accessors(operands, divides, [&](auto whole, auto a, auto b, auto c) {
-    start_tiling<Small>(call, name, kernel_of(Small{}, whole, a), a, b, c);
+  with_accessors(operands, divides, [&](auto whole, auto a, auto b, auto c, auto tape) {
+    start_tiling<Small>(call, name, kernel_of(Small{}, whole, a, tape), a, b, c, tape);
   });
 }
 
-void launch_warp_tile(const Call& call, int configuration, const Operands& operands) {
-  launch_tiling<WarpSquare, WarpAcross, WarpDown, WarpSmall>(
-      call, "warp_tile", kWarpTile, configuration, operands, [](auto tiling, auto whole, auto a) {
-        return warp_tile<decltype(tiling), decltype(whole)::value, decltype(a)>;
+void launch_warp_tile(const Call& call, int configuration, const Operands& operands,
+                      const simt::Tape& on) {
+  launch_tiling<WarpSquare, WarpAcross, WarpDown, WarpSmall, WarpSquare>(
+      call, "warp_tile", kWarpTile, configuration, operands, on,
+      [](auto tiling, auto whole, auto a, auto tape) {
+        return warp_tile<decltype(tiling), decltype(whole)::value, decltype(a), decltype(tape)>;
       });
 }
 
-void launch_tensor_core(const Call& call, int configuration, const OperandsBf16& operands) {
-  launch_tiling<MmaAcross, MmaDown, MmaSquare, MmaSmall>(
-      call, "tensor_core", kTensorCore, configuration, operands,
-      [](auto tiling, auto whole, auto a) {
-        return tensor_core<decltype(tiling), decltype(whole)::value, decltype(a)>;
+void launch_tensor_core(const Call& call, int configuration, const OperandsBf16& operands,
+                        const simt::Tape& on) {
+  launch_tiling<MmaAcross, MmaDown, MmaSquare, MmaSmall, MmaSquare>(
+      call, "tensor_core", kTensorCore, configuration, operands, on,
+      [](auto tiling, auto whole, auto a, auto tape) {
+        return tensor_core<decltype(tiling), decltype(whole)::value, decltype(a), decltype(tape)>;
       });
 }
 
@@ -325,10 +348,13 @@ constexpr Configuration kRegisterTile2d[] = {{"128x128x8, 8x8 a thread", 128, 12
 constexpr Configuration kDoubleBuffered[] = {
     {"128x128x8, 8x8 a thread, 2 stages", 128, 128, 8, true}};
 
-/// What a rung is compiled for, and how it starts: with a configuration of these, on FP32.
+/// What a rung is compiled for, and how it starts: with a configuration of these, on FP32, or with a
+/// tape the one that is shown.
 struct CompiledRung {
   std::span<const Configuration> configurations;
-  void (*launch)(const Call& call, int configuration, const Operands& operands);
+  void (*launch)(const Call& call, int configuration, const Operands& operands,
+                 const simt::Tape& on);
+  int shown = 0;
 };
 /// In the order of the variants.
 constexpr CompiledRung kRungs[] = {
@@ -340,7 +366,7 @@ constexpr CompiledRung kRungs[] = {
     {kRegisterTile2d, launch_vectorized},
     {kDoubleBuffered, launch_double_buffered},
     {kWarpTile, launch_warp_tile},
-    {kTensorCore, nullptr},  // takes BF16
+    {kTensorCore, nullptr, 2},  // takes BF16
 };
 static_assert(std::size(kRungs) == kVariants);
 
@@ -354,18 +380,23 @@ class KernelsHere final : public Kernels {
     return rung_of(variant).configurations;
   }
 
+  const Configuration& shown(Variant variant) const override {
+    const CompiledRung& rung = rung_of(variant);
+    return rung.configurations[static_cast<std::size_t>(rung.shown)];
+  }
+
   void gemm(simt::Device& device, Variant variant, int configuration, const GemmShape& shape,
-            const Operands& operands) const override {
+            const Operands& operands, const simt::Tape& tape) const override {
     check_operands(shape, operands);
-    run({device, shape}, variant, configuration, operands);
+    run({device, shape}, variant, configuration, operands, tape);
   }
 
   void gemm_bf16(simt::Device& device, int configuration, const GemmShape& shape,
-                 const OperandsBf16& operands) const override {
+                 const OperandsBf16& operands, const simt::Tape& tape) const override {
     check_operands(shape, operands);
     simt::require_capability(device.info(), "tensor-core: mma.sync with BF16",
                              simt::kMmaCapability);
-    launch_tensor_core({device, shape}, configuration, operands);
+    launch_tensor_core({device, shape}, configuration, operands, tape);
   }
 
   Resources resources(simt::Device& device, Variant variant, int configuration) const override {
@@ -375,9 +406,9 @@ class KernelsHere final : public Kernels {
     Resources found;
     const Call call{device, shape, &found};
     if (variant == Variant::tensor_core) {
-      launch_tensor_core(call, configuration, {});
+      launch_tensor_core(call, configuration, {}, {});
     } else {
-      run(call, variant, configuration, {});
+      run(call, variant, configuration, {}, {});
     }
     return found;
   }
@@ -388,8 +419,8 @@ class KernelsHere final : public Kernels {
     check_picture(run);
     const Call call{device, shape};
     if (!tape) {
-      with_accessors(operands, false, [&](auto, auto a, auto b, auto c) {
-        Picture<decltype(a), simt::NoTape>{call, run, a, b, c, {}}.launch();
+      with_accessors(operands, false, [&](auto, auto a, auto b, auto c, auto none) {
+        Picture<decltype(a), simt::NoTape>{call, run, a, b, c, none}.launch();
       });
       return;
     }
@@ -422,10 +453,11 @@ class KernelsHere final : public Kernels {
   }
 
  private:
-  static void run(const Call& call, Variant variant, int configuration, const Operands& operands) {
+  static void run(const Call& call, Variant variant, int configuration, const Operands& operands,
+                  const simt::Tape& tape) {
     const auto launch = rung_of(variant).launch;
     if (launch == nullptr) throw Error("tensor-core takes BF16 matrices, not FP32");
-    launch(call, configuration, operands);
+    launch(call, configuration, operands, tape);
   }
 };
 

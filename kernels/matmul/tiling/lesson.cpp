@@ -34,8 +34,8 @@ const lab::KnobTable<Params>& knob_table() {
       lab::KnobTable<Params>()
           .group("kernel")
           .choice(&Params::variant, {"variant",
-                                     "Which rung of the ladder runs; rungs above shared-tile are "
-                                     "drawn with shared-tile's picture."})
+                                     "Which rung of the ladder runs. Rungs above shared-tile are "
+                                     "drawn by who has which elements of C."})
           .integer(&Params::tile,
                    {"tile",
                     "Edge of a tile; a block has tile × tile threads. Rungs above shared-tile have "

@@ -15,7 +15,8 @@ namespace tilestep::tiling {
 /// The kernel source that `BlockTrace::lines` number.
 inline constexpr std::string_view kSourcePath = "kernels/matmul/tiling/shared_tile.cu";
 
-/// The rungs of the ladder, slowest idea first. The first three have a picture of their own.
+/// The rungs of the ladder, slowest idea first. The first three are drawn k-tile by k-tile, the others
+/// by which thread has which elements of C.
 enum class Variant {
   naive,
   coalesced,
@@ -55,6 +56,10 @@ constexpr auto reasons_of(Variant) {
 inline constexpr int kVariants = static_cast<int>(count_of<Variant>());
 constexpr bool has_picture(Variant variant) {
   return variant <= Variant::shared_tile;
+}
+/// Of k, what the rung's innermost step multiplies: mma.m16n8k16 takes 16.
+constexpr int k_at_once(Variant variant) {
+  return variant == Variant::tensor_core ? 16 : 1;
 }
 /// Where the rung's kernel is: a path of the repository, built in as an asset.
 constexpr std::string_view source_path(Variant variant) {
@@ -144,8 +149,34 @@ struct Races {
   bool operator==(const Races&) const = default;
 };
 
+/// What one block of a rung with tiles did, alone on matrices of its size: who stored which element of
+/// C, and what a thread read of shared memory.
+struct Rung {
+  Variant variant = Variant::shared_tile;
+  int rows = 1, columns = 1, depth = 1;  ///< of the tile of C, and of the tiles along k
+  int threads = 1;
+  int owned = 0;     ///< elements of C that a thread stored
+  int reads = 0;     ///< numbers that it read of shared memory for one more k-tile
+  int requests = 0;  ///< in so many instructions
+  /// Of the chosen rung alone: in pieces of unit_rows × unit_columns, the thread that stored them; −1:
+  /// not one alone.
+  int unit_rows = 1, unit_columns = 1;
+  std::vector<int> owners = {};
+
+  int fmas() const { return owned * depth; }  ///< of a thread in a k-tile
+  double reads_per_fma() const { return fmas() > 0 ? static_cast<double>(reads) / fmas() : 0; }
+  int owner(int row, int column) const {
+    const int across = columns / unit_columns;
+    return owners.at(static_cast<std::size_t>(row / unit_rows * across + column / unit_columns));
+  }
+  bool operator==(const Rung&) const = default;
+};
+/// The phases in which the picture of a rung above shared-tile says whose C is, each a line of it.
+enum class Share { warps, thread, reads };
+inline constexpr int kShares = 3;
+
 /// All that the picture is drawn from: one block of C, in the chosen kernel and beside it in
-/// `naive`, k-tile by k-tile.
+/// `naive`, k-tile by k-tile; or of a rung above shared-tile who has what of a block.
 struct Trace {
   Variant variant = Variant::shared_tile;  ///< chosen; the picture is of `block.variant`
   int tile = 0, m = 0, n = 0, k = 0;
@@ -155,12 +186,14 @@ struct Trace {
   std::vector<float> b_band;         ///< k × columns of the block
   std::vector<float> c_block;        ///< rows × columns of the block, as the kernel wrote it
   std::vector<double> exact;         ///< the same in double
-  BlockTrace block;               ///< the chosen variant, or shared-tile for rungs without picture
-  BlockTrace naive;               ///< the same block of C in `naive`
-  BankWays bank_ways;             ///< shared-tile; all 1 for kernels without shared memory
+  BlockTrace block;                  ///< the chosen variant; no k-tiles for rungs above shared-tile
+  BlockTrace naive;                  ///< the same block of C in `naive`
+  BankWays bank_ways;                ///< shared-tile; all 1 for kernels without shared memory
   std::int64_t global_loads = 0;  ///< elements of A and B loaded by the whole launch of `variant`
   std::int64_t naive_global_loads = 0;  ///< the same for `naive`
   Races races;
+  /// For a rung above shared-tile it and those below it, from shared-tile on; else none.
+  std::vector<Rung> rungs;
 
   int first_row() const { return block_row * tile; }
   int first_column() const { return block_col * tile; }

@@ -7,6 +7,9 @@
 //   vectorized         the same with float4: loads of 16 bytes from global memory, and reads of 16
 //                      bytes from a turned A tile, in which a thread's rows are neighbours
 //
+// A tape, which is nothing when a kernel is timed, records what a thread reads of the tiles and which
+// elements of C it stores.
+//
 // A [m × k], B [k × n], C [m × n], FP32, row-major. With kWhole the shape is a multiple of the
 // tile, and nothing is checked; else what lies outside is loaded as 0 and not stored.
 
@@ -18,12 +21,16 @@ namespace tilestep::tiling::SIMT_BACKEND {
 
 /// 64 × 64 of C a block, 512 threads: thread t has column t % 64 and the rows from 8·(t / 64) on.
 /// A warp reads one element of A for all its lanes, and 32 neighbours of B.
-template <bool kWhole, class In>
-__global__ void __launch_bounds__(512) register_tile_1d(In a, In b, Out c, GemmShape shape) {
+template <bool kWhole, class In, class Tape>
+__global__ void __launch_bounds__(512)
+    register_tile_1d(In a, In b, Out c, GemmShape shape, Tape tape) {
   constexpr int kTile = 64;
   constexpr int kRows = 8;
-  __shared__ simt::Array<float, kTile * kDepth> a_tile;
-  __shared__ simt::Array<float, kDepth * kTile> b_tile;
+  __shared__ simt::Array<float, kTile * kDepth> a_shared;
+  __shared__ simt::Array<float, kDepth * kTile> b_shared;
+  const auto a_tile = seen(tape, simt::Shared<float>(a_shared), kSiteTileA);
+  const auto b_tile = seen(tape, simt::Shared<float>(b_shared), kSiteTileB);
+  const auto to = seen(tape, c, kSiteC);
   const int thread = static_cast<int>(threadIdx.x);
   const int first_row = static_cast<int>(blockIdx.y) * kTile;
   const int first_column = static_cast<int>(blockIdx.x) * kTile;
@@ -57,18 +64,21 @@ __global__ void __launch_bounds__(512) register_tile_1d(In a, In b, Out c, GemmS
   for (int i = 0; i < kRows; ++i) {
     const bool inside =
         kWhole || (first_row + row + i < shape.m && first_column + column < shape.n);
-    if (inside) c[(first_row + row + i) * shape.n + first_column + column] = sums[i];
+    if (inside) to[(first_row + row + i) * shape.n + first_column + column] = sums[i];
   }
 }
 
 // ---- a square of results ------------------------------------------------------------------------
 
 /// 128 × 128 of C a block, 256 threads: thread t has 8 × 8 neighbours.
-template <bool kWhole, class In>
+template <bool kWhole, class In, class Tape>
 __global__ void __launch_bounds__(kThreads, 2)
-    register_tile_2d(In a, In b, Out c, GemmShape shape) {
-  __shared__ simt::Array<float, kEdge * kDepth> a_tile;
-  __shared__ simt::Array<float, kDepth * kEdge> b_tile;
+    register_tile_2d(In a, In b, Out c, GemmShape shape, Tape tape) {
+  __shared__ simt::Array<float, kEdge * kDepth> a_shared;
+  __shared__ simt::Array<float, kDepth * kEdge> b_shared;
+  const auto a_tile = seen(tape, simt::Shared<float>(a_shared), kSiteTileA);
+  const auto b_tile = seen(tape, simt::Shared<float>(b_shared), kSiteTileB);
+  const auto to = seen(tape, c, kSiteC);
   const int thread = static_cast<int>(threadIdx.x);
   const int first_row = static_cast<int>(blockIdx.y) * kEdge;
   const int first_column = static_cast<int>(blockIdx.x) * kEdge;
@@ -115,7 +125,7 @@ __global__ void __launch_bounds__(kThreads, 2)
       const int to_row = first_row + row + i;
       const int to_column = first_column + column + j;
       if (kWhole || (to_row < shape.m && to_column < shape.n)) {
-        c[to_row * shape.n + to_column] = sums[i][j];
+        to[to_row * shape.n + to_column] = sums[i][j];
       }
     }
   }
@@ -141,11 +151,15 @@ __device__ __forceinline__ float4 load_row4(In from, int row, int column, int ro
 /// those 64 to the right. Were its 8 columns neighbours, the float4 reads of a warp would be 32
 /// bytes apart and meet in half of the banks. Rows of the A tile are padded by 4 floats: turned, a
 /// warp's stores would else meet in few banks; 4 keep rows aligned to 16 bytes.
-template <bool kWhole, class In>
-__global__ void __launch_bounds__(kThreads, 2) vectorized(In a, In b, Out c, GemmShape shape) {
-  const auto a_tile = simt::dynamic_shared<float>(kDepth * kPitch, 0, "A tile");
-  const auto b_tile =
-      simt::dynamic_shared<float>(kDepth * kEdge, kDepth * kPitch * sizeof(float), "B tile");
+template <bool kWhole, class In, class Tape>
+__global__ void __launch_bounds__(kThreads, 2)
+    vectorized(In a, In b, Out c, GemmShape shape, Tape tape) {
+  const auto a_tile =
+      seen(tape, simt::dynamic_shared<float>(kDepth * kPitch, 0, "A tile"), kSiteTileA);
+  const auto b_tile = seen(
+      tape, simt::dynamic_shared<float>(kDepth * kEdge, kDepth * kPitch * sizeof(float), "B tile"),
+      kSiteTileB);
+  const auto to = seen(tape, c, kSiteC);
   const int thread = static_cast<int>(threadIdx.x);
   const int first_row = static_cast<int>(blockIdx.y) * kEdge;
   const int first_column = static_cast<int>(blockIdx.x) * kEdge;
@@ -164,7 +178,7 @@ __global__ void __launch_bounds__(kThreads, 2) vectorized(In a, In b, Out c, Gem
     a_tile[(a_kk + 1) * kPitch + a_row] = of_a.y;
     a_tile[(a_kk + 2) * kPitch + a_row] = of_a.z;
     a_tile[(a_kk + 3) * kPitch + a_row] = of_a.w;
-    *simt::as<float4>(b_tile + (b_kk * kEdge + b_column)) = of_b;
+    *elements<float4>(b_tile + (b_kk * kEdge + b_column)) = of_b;
     __syncthreads();  // both tiles must be there before any thread reads them
 #pragma unroll
     for (int kk = 0; kk < kDepth; ++kk) {
@@ -188,7 +202,7 @@ __global__ void __launch_bounds__(kThreads, 2) vectorized(In a, In b, Out c, Gem
     const int to_row = first_row + row + i % 4 + i / 4 * 64;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      store_row4<kWhole>(c, to_row, first_column + column + half * 64, shape, &sums[i][half * 4]);
+      store_row4<kWhole>(to, to_row, first_column + column + half * 64, shape, &sums[i][half * 4]);
     }
   }
 }

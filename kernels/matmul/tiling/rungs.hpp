@@ -37,18 +37,90 @@ class Counted {
   simt::Global<unsigned long long> loads_;
 };
 
+/// An array whose accesses, also of several elements at once, are on a tape: simt::Traced for rungs that
+/// move 16 bytes.
+template <class T>
+class Seen {
+ public:
+  __device__ Seen(simt::Global<T> array, const simt::Tape& tape, std::uint32_t site,
+                  std::ptrdiff_t origin = 0)
+      : array_(array), tape_(tape), site_(site), origin_(origin) {}
+
+  __device__ simt::TracedElement<T> operator[](std::ptrdiff_t index) const {
+    return {array_[origin_ + index], tape_, site_, byte(origin_ + index)};
+  }
+  __device__ simt::TracedElement<T> operator*() const { return (*this)[0]; }
+  __device__ Seen operator+(std::ptrdiff_t offset) const {
+    return {array_, tape_, site_, origin_ + offset};
+  }
+  /// The same memory as elements of type V, of which this one's origin is a multiple.
+  template <class V>
+  __device__ auto as() const {
+    using Element = std::conditional_t<std::is_const_v<T>, const V, V>;
+    const std::ptrdiff_t each = sizeof(V) / sizeof(T);
+    return Seen<Element>(simt::as<V>(array_), tape_, site_, origin_ / each);
+  }
+  /// The address itself, for an instruction that reads `bytes` there: that is recorded.
+  __device__ simt::Global<T> read_by_address(std::uint16_t bytes) const {
+    tape_.access(site_, byte(origin_), bytes, simt::AccessKind::load);
+    return array_ + origin_;
+  }
+
+ private:
+  __device__ static std::uint64_t byte(std::ptrdiff_t element) {
+    return static_cast<std::uint64_t>(element) * sizeof(T);
+  }
+
+  simt::Global<T> array_;
+  simt::Tape tape_;
+  std::uint32_t site_;
+  std::ptrdiff_t origin_;
+};
+
+/// `array` with its accesses on the tape under `site`; without a tape the array itself.
+template <class T>
+__device__ __forceinline__ simt::Global<T> seen(const simt::NoTape&, simt::Global<T> array,
+                                                std::uint32_t) {
+  return array;
+}
+template <class T>
+__device__ Seen<T> seen(const simt::Tape& tape, simt::Global<T> array, std::uint32_t site) {
+  return {array, tape, site};
+}
+
+/// The same memory as elements of type V, for both kinds of accessor.
+template <class V, class Array>
+__device__ __forceinline__ auto elements(const Array& array) {
+  if constexpr (requires { array.template as<V>(); }) {
+    return array.template as<V>();
+  } else {
+    return simt::as<V>(array);
+  }
+}
+
 /// Four neighbours with one instruction.
 __device__ __forceinline__ float4 load4(simt::Global<const float> from) {
   return simt::as<const float4>(from)[0];
 }
 
 /// Four neighbours into four registers.
-__device__ __forceinline__ void read4(float* registers, simt::Shared<const float> from) {
-  const float4 four = simt::as<const float4>(from)[0];
+template <class Tile>
+__device__ __forceinline__ void read4(float* registers, Tile from) {
+  const float4 four = elements<float4>(from)[0];
   registers[0] = four.x;
   registers[1] = four.y;
   registers[2] = four.z;
   registers[3] = four.w;
+}
+
+/// The address of a row of 8 BF16, for ldmatrix.
+template <class T>
+__device__ __forceinline__ simt::Shared<T> row_at(simt::Shared<T> tile, int element) {
+  return tile + element;
+}
+template <class T>
+__device__ simt::Shared<T> row_at(const Seen<T>& tile, int element) {
+  return (tile + element).read_by_address(16);
 }
 
 /// Asynchronous copies to shared memory, for both kinds of accessor.
@@ -104,7 +176,7 @@ template <bool kWhole, class To>
 __device__ __forceinline__ void store_row4(To c, int row, int column, const GemmShape& shape,
                                            const float* values) {
   if constexpr (kWhole) {
-    *simt::as<float4>(c + (row * shape.n + column)) =
+    *elements<float4>(c + (row * shape.n + column)) =
         make_float4(values[0], values[1], values[2], values[3]);
   } else {
     for (int j = 0; j < 4; ++j) {
@@ -118,7 +190,7 @@ template <bool kWhole, class To>
 __device__ __forceinline__ void store_pair(To c, int row, int column, const GemmShape& shape,
                                            float left, float right) {
   if constexpr (kWhole) {
-    *simt::as<float2>(c + (row * shape.n + column)) = make_float2(left, right);
+    *elements<float2>(c + (row * shape.n + column)) = make_float2(left, right);
   } else {
     if (row < shape.m && column < shape.n) c[row * shape.n + column] = left;
     if (row < shape.m && column + 1 < shape.n) c[row * shape.n + column + 1] = right;

@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(1024)
       __syncthreads();  // [step: barrier after multiply]
     }
   }
-  if (row < shape.m && column < shape.n) c[row * shape.n + column] = sum;
+  if (row < shape.m && column < shape.n) tape.traced(c, kSiteC)[row * shape.n + column] = sum;
 }
 
 }  // namespace tilestep::tiling::SIMT_BACKEND

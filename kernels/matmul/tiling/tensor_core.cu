@@ -138,23 +138,27 @@ struct MmaFragments {
   unsigned b[T::kColumnsOfB][4];  // two fragments of 8 columns: registers 0–1 and 2–3
 
   /// Reads the fragments of k = 16·step … +15.
-  __device__ __forceinline__ void read(simt::Shared<Bits> a_tile, simt::Shared<Bits> b_tile,
-                                       const LaneRows<T>& rows, int step) {
+  template <class Tile>
+  __device__ __forceinline__ void read(Tile a_tile, Tile b_tile, const LaneRows<T>& rows,
+                                       int step) {
 #pragma unroll
-    for (int i = 0; i < T::kRowsOfA; ++i) simt::ldmatrix_x4(a[i], a_tile + rows.a(i, step));
+    for (int i = 0; i < T::kRowsOfA; ++i) simt::ldmatrix_x4(a[i], row_at(a_tile, rows.a(i, step)));
 #pragma unroll
     for (int j = 0; j < T::kColumnsOfB; ++j) {
-      simt::ldmatrix_x4_trans(b[j], b_tile + rows.b(j, step));
+      simt::ldmatrix_x4_trans(b[j], row_at(b_tile, rows.b(j, step)));
     }
   }
 };
 
-template <class T, bool kWhole, class In>
+template <class T, bool kWhole, class In, class Tape>
 __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
-    tensor_core(In a, In b, Out c, GemmShape shape) {
+    tensor_core(In a, In b, Out c, GemmShape shape, Tape tape) {
   const auto a_tiles = simt::dynamic_shared<Bits>(T::kStages * T::kATile, 0, "A tiles");
   const auto b_tiles = simt::dynamic_shared<Bits>(T::kStages * T::kBTile,
                                                   T::kStages * T::kATile * sizeof(Bits), "B tiles");
+  const auto a_read = seen(tape, a_tiles, kSiteTileA);
+  const auto b_read = seen(tape, b_tiles, kSiteTileB);
+  const auto to = seen(tape, c, kSiteC);
   const TileIndex tile =
       grouped_tile<8>(tiles_of(shape.m, T::kTileM), tiles_of(shape.n, T::kTileN));
   const int first_row = tile.row * T::kTileM;
@@ -180,7 +184,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
 
   float sums[T::kRowsOfA][T::kColumnsOfB * 2][4] = {};
   MmaFragments<T> fragments[2];
-  fragments[0].read(a_tiles, b_tiles, rows, 0);
+  fragments[0].read(a_read, b_read, rows, 0);
   int reading = 0;
   int writing = T::kStages - 1;
   for (int number = 0; number < tiles; ++number) {
@@ -195,7 +199,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
         // must have read the current one before the next copies overwrite it.
         __syncthreads();
       }
-      fragments[(step + 1) % 2].read(a_tiles + reading * T::kATile, b_tiles + reading * T::kBTile,
+      fragments[(step + 1) % 2].read(a_read + reading * T::kATile, b_read + reading * T::kBTile,
                                      rows, next);
       if (step == 0) {
         // The stage that is written now was read in the tile before, up to the barrier above.
@@ -224,9 +228,9 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
   for (int i = 0; i < T::kRowsOfA; ++i) {
 #pragma unroll
     for (int j = 0; j < T::kColumnsOfB * 2; ++j) {
-      store_pair<kWhole>(c, to_row + i * 16, to_column + j * 8, shape, sums[i][j][0],
+      store_pair<kWhole>(to, to_row + i * 16, to_column + j * 8, shape, sums[i][j][0],
                          sums[i][j][1]);
-      store_pair<kWhole>(c, to_row + i * 16 + 8, to_column + j * 8, shape, sums[i][j][2],
+      store_pair<kWhole>(to, to_row + i * 16 + 8, to_column + j * 8, shape, sums[i][j][2],
                          sums[i][j][3]);
     }
   }

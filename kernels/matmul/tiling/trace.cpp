@@ -35,11 +35,12 @@ lab::Fields<BlockTrace> block_fields(const Trace& trace) {
   const auto k_tiles = [&trace](const BlockTrace& block) {
     return k_tile_fields(trace, block.variant);
   };
+  const int tiles = has_picture(trace.variant) ? (trace.k - 1) / trace.tile + 1 : 0;
   return lab::Fields<BlockTrace>()
       .name("variant", &BlockTrace::variant)
       .lines("lines", &BlockTrace::lines,
              [](const BlockTrace& block) { return phase_lines(block.variant); })
-      .list("k_tiles", &BlockTrace::k_tiles, k_tiles, (trace.k - 1) / trace.tile + 1)
+      .list("k_tiles", &BlockTrace::k_tiles, k_tiles, tiles)
       .known_each(lab::kOneAStep);
 }
 
@@ -61,7 +62,49 @@ lab::Fields<Races> race_fields(const Trace& trace) {
               trace.tile * trace.tile - 1);
 }
 
+/// What the shown rung did is known when its picture says it, what those below it did from the start.
+lab::Fields<Rung> rung_fields(const Trace& trace) {
+  const auto when = [shown = trace.variant](Share share) {
+    return [shown, share](const Rung& rung) {
+      return rung.variant == shown ? lab::When{1, static_cast<int>(share)} : lab::When{};
+    };
+  };
+  const auto units = [shown = trace.variant](const Rung& r) {
+    return r.variant == shown ? r.rows / r.unit_rows * (r.columns / r.unit_columns) : 0;
+  };
+  constexpr int kMostOfBlock = 256;
+  return lab::Fields<Rung>()
+      .name("variant", &Rung::variant)
+      .whole(TILESTEP_MEMBERS(Rung, rows, columns, depth), 1, kMostOfBlock)
+      .whole("threads", &Rung::threads, 1, 1024)
+      .whole("owned", &Rung::owned, 0, lab::kMostCount)
+      .known(when(Share::thread))
+      .whole("reads", &Rung::reads, 0, lab::kMostCount)
+      .known(when(Share::reads))
+      .whole("requests", &Rung::requests, 0, lab::kMostCount)
+      .known(when(Share::reads))
+      .whole("unit_rows", &Rung::unit_rows, 1, &Rung::rows)
+      .whole("unit_columns", &Rung::unit_columns, 1, &Rung::columns)
+      .check([](const Rung& r) {
+        const bool whole = r.rows % r.unit_rows == 0 && r.columns % r.unit_columns == 0;
+        return std::string(whole ? "" : "the tile is no whole number of units");
+      })
+      .wholes("owners", &Rung::owners, units, kNone, [](const Rung& r) { return r.threads - 1; })
+      .known(when(Share::warps));
+}
+
+std::string wrong_rungs(const Trace& trace) {
+  const int first = static_cast<int>(Variant::shared_tile);
+  const int last = has_picture(trace.variant) ? first - 1 : static_cast<int>(trace.variant);
+  bool right = static_cast<int>(trace.rungs.size()) == last - first + 1;
+  for (int i = first; right && i <= last; ++i) {
+    right = trace.rungs[static_cast<std::size_t>(i - first)].variant == static_cast<Variant>(i);
+  }
+  return right ? "" : "'rungs' are not those from shared-tile to the variant";
+}
+
 lab::When at_end(const Trace& trace) {
+  if (!has_picture(trace.variant)) return {1, kShares - 1};
   return {trace.k_tiles(), trace.block.variant == Variant::shared_tile ? kMultiply : 0};
 }
 
@@ -84,7 +127,10 @@ lab::Fields<Trace> trace_fields() {
       .object("naive", &Trace::naive, block_fields)
       .object("bank_ways", &Trace::bank_ways, ways_fields())
       .whole(TILESTEP_MEMBERS(Trace, global_loads, naive_global_loads), 0)
-      .object("races", &Trace::races, race_fields);
+      .object("races", &Trace::races, race_fields)
+      .list("rungs", &Trace::rungs, rung_fields)
+      .left_out_for(nlohmann::json::array())
+      .check(wrong_rungs);
 }
 
 }  // namespace

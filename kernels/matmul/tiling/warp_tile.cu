@@ -103,7 +103,8 @@ struct Fragments {
   /// `a_row` and `b_row` point to this thread's first row and column at the wanted k. Groups of 4
   /// lie a quarter of a warp tile apart (or what the number of groups makes of it), so that the
   /// lanes' groups are neighbours.
-  __device__ __forceinline__ void read(simt::Shared<float> a_row, simt::Shared<float> b_row) {
+  template <class Tile>
+  __device__ __forceinline__ void read(Tile a_row, Tile b_row) {
 #pragma unroll
     for (int i = 0; i < T::kThreadM / 4; ++i) {
       read4(&a[i * 4], a_row + i * 32);
@@ -115,12 +116,15 @@ struct Fragments {
   }
 };
 
-template <class T, bool kWhole, class In>
+template <class T, bool kWhole, class In, class Tape>
 __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
-    warp_tile(In a, In b, Out c, GemmShape shape) {
+    warp_tile(In a, In b, Out c, GemmShape shape, Tape tape) {
   const auto a_tiles = simt::dynamic_shared<float>(T::kStages * T::kATile, 0, "A tiles");
   const auto b_tiles = simt::dynamic_shared<float>(
       T::kStages * T::kBTile, T::kStages * T::kATile * sizeof(float), "B tiles");
+  const auto a_read = seen(tape, a_tiles, kSiteTileA);
+  const auto b_read = seen(tape, b_tiles, kSiteTileB);
+  const auto to = seen(tape, c, kSiteC);
   const TileIndex tile =
       grouped_tile<8>(tiles_of(shape.m, T::kTileM), tiles_of(shape.n, T::kTileN));
   const int first_row = tile.row * T::kTileM;
@@ -149,7 +153,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
 
   float sums[T::kThreadM][T::kThreadN] = {};
   Fragments<T> fragments[2];
-  fragments[0].read(a_tiles + row, b_tiles + column);
+  fragments[0].read(a_read + row, b_read + column);
   int reading = 0;
   int writing = T::kStages - 1;
   for (int step = 0; step < steps; ++step) {
@@ -171,8 +175,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
         // must have read the current one before the next step overwrites it.
         __syncthreads();
       }
-      fragments[(kk + 1) % 2].read(a_tiles + (reading * T::kATile + next * T::kPitch + row),
-                                   b_tiles + (reading * T::kBTile + next * T::kTileN + column));
+      fragments[(kk + 1) % 2].read(a_read + (reading * T::kATile + next * T::kPitch + row),
+                                   b_read + (reading * T::kBTile + next * T::kTileN + column));
       const Fragments<T>& now = fragments[kk % 2];
 #pragma unroll
       for (int i = 0; i < T::kThreadM; ++i) {
@@ -186,7 +190,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     const int to_row = first_row + row + i % 4 + i / 4 * 32;
 #pragma unroll
     for (int j = 0; j < T::kThreadN / 4; ++j) {
-      store_row4<kWhole>(c, to_row, first_column + column + j * 16, shape, &sums[i][j * 4]);
+      store_row4<kWhole>(to, to_row, first_column + column + j * 16, shape, &sums[i][j * 4]);
     }
   }
 }

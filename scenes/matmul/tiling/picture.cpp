@@ -21,9 +21,6 @@ namespace {
 constexpr std::uint8_t kA = 5, kB = 4, kC = 3, kNaive = 10;  // tones: sky, purple, green, magenta
 constexpr float kNothing = NAN;                              // no numeral
 
-std::string range(int first, int count) {
-  return count == 1 ? std::to_string(first) : fmt::format("{}–{}", first, first + count - 1);
-}
 State state_of(Phase phase, const TilingMoment& now) {
   return now.k_tile < 0 || now.phase < phase ? State::to_come
          : now.phase == phase                ? State::current
@@ -85,6 +82,7 @@ int TilingScene::unit() const {
 
 /// A stands left of C and B above it, as near as they can.
 Extent TilingScene::extent() const {
+  if (is_rung()) return {rung_axes()};
   const int u = unit(), group = trace_.tile > u ? trace_.tile / u : 0;
   const auto band = [](Name name, int count, int groups, float align) {
     return Axis{.name = name,
@@ -107,13 +105,12 @@ Extent TilingScene::extent() const {
            Axis{.name = "loads", .high = rounded(0, 2 * products).second, .ticks = true}}};
 }
 
-/// Words for the kernel are those of the picture's rungs: others show a source of their own.
 std::vector<Symbol> TilingScene::symbols(const View& view) const {
+  if (is_rung()) return rung_symbols(view);
   const TilingMoment now = moment(view.cursor);
   const int element = picked(view), thread = thread_of(element);
-  const bool pictured = trace_.block.variant == trace_.variant;
   const auto code = [&](bool there, const char* word) {
-    return there && pictured ? std::vector<std::string>{word} : std::vector<std::string>();
+    return there ? std::vector<std::string>{word} : std::vector<std::string>();
   };
   std::vector<Symbol> all = {
       {"global loads",
@@ -140,6 +137,7 @@ std::vector<Symbol> TilingScene::symbols(const View& view) const {
 }
 
 Picture TilingScene::picture(const Extent& extent, const View& view) const {
+  if (is_rung()) return rung_picture(extent, view);
   const TilingMoment now = moment(view.cursor);
   Box left = column({"left"}, {matrices(now), bars(now)}, {.flow = Box::either});
   Box right = column({"right"}, {tiles(now, view), the_sum(view)}, {.weight = 1.2f});
@@ -460,12 +458,9 @@ Box TilingScene::corner(const TilingMoment& now) const {
     made.boxes.push_back(
         box({"phases"}, {phases}, {}, {.rank = 1, .least_width = 3, .least_height = 4.8f}));
   }
-  const bool other = trace_.block.variant != trace_.variant;
-  if (shared() && !other) return made;
-  const std::string remark =
-      other
-          ? fmt::format("picture of {}", name_of(trace_.block.variant))
-          : "No shared memory: every product loads both operands. The numbers count global loads.";
+  if (shared()) return made;
+  const char* remark =
+      "No shared memory: every product loads both operands. The numbers count global loads.";
   made.boxes.push_back(box({"remark"}, {lines("note", {text(remark)})}, {}, {.rank = 2}));
   return made;
 }
@@ -503,6 +498,7 @@ Box TilingScene::tiles(const TilingMoment& now, const View& view) const {
 // ---- what the pointer is told --------------------------------------------------------------------
 
 std::string TilingScene::explain(const View& view, const Key& key) const {
+  if (is_rung()) return rung_explain(view, key);
   const TilingMoment now = moment(view.cursor);
   const tiling::Races& races = trace_.races;
   const std::string wrong = fmt::format("without the barrier: {} instead of {}",

@@ -111,6 +111,10 @@ Question TilingScene::race_question() const {
 
 std::optional<Question> TilingScene::question(const View& view) const {
   const int next = view.cursor.tile;
+  if (is_rung()) {
+    if (next > 0) return std::nullopt;
+    return shuffled(of_kind("reads", reads_question()), report_);
+  }
   if (next >= k_tiles() || view.cursor.phase != steps().phases - 1) return std::nullopt;
   const bool last = next == k_tiles() - 1;
   const auto asked = [&](const char* kind, Question question) {
@@ -134,6 +138,10 @@ std::optional<Question> TilingScene::question(const View& view) const {
 // ---- events ---------------------------------------------------------------------------------------
 
 void TilingScene::find_events() {
+  if (is_rung()) {
+    events_.push_back({{1, static_cast<int>(tiling::Share::thread)}, "who owns which elements"});
+    return;
+  }
   const int last = k_tiles() - 1;
   const int load = 0, multiply = shared() ? static_cast<int>(Phase::multiply) : 0;
   if (last < 0) return;

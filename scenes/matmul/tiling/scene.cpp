@@ -16,12 +16,15 @@ using words::counted, words::number, words::times;
 StepAxis TilingScene::loaded(const tiling::Trace&) {
   params_ = tiling::knob_table().params(report_.params);
   find_events();
+  if (is_rung()) measure_shares();
+  if (is_rung()) return {1, tiling::kShares, "step", {"warps", "thread", "reads"}, ""};
   if (!shared()) return {k_tiles(), 1, "k-tile", {"multiply"}, "k_tiles"};
   return {
       k_tiles(), tiling::kPhases, "k-tile", {"load", "barrier", "multiply", "barrier"}, "k_tiles"};
 }
 
 double TilingScene::progress(Cursor cursor) const {
+  if (is_rung()) return Scene::progress(cursor);
   return std::min<double>(Scene::progress(cursor) * trace_.tile, trace_.k);
 }
 
@@ -72,16 +75,12 @@ std::string TilingScene::brief(const TilingMoment& now) const {
 }
 
 std::string TilingScene::sentence(Cursor cursor) const {
+  if (is_rung()) return rung_sentence(cursor);
   const TilingMoment now = moment(cursor);
   const int threads = trace_.tile * trace_.tile;
   if (now.k_tile < 0) {
-    const std::string wait = counted(k_tiles(), "k-tile") + " to go";
-    if (trace_.block.variant == trace_.variant) {
-      return fmt::format("Nothing is loaded yet: {}, by a block of {}.", wait,
-                         counted(threads, "thread"));
-    }
-    return fmt::format("{} has no picture of its own; shared-tile shows the idea. {}.",
-                       name_of(trace_.variant), wait);
+    return fmt::format("Nothing is loaded yet: {} to go, by a block of {}.",
+                       counted(k_tiles(), "k-tile"), counted(threads, "thread"));
   }
   const tiling::Races& races = trace_.races;
   if (finished(now) && races.orders > 0 &&
@@ -137,7 +136,8 @@ std::vector<Readout> TilingScene::readouts(const View& view) const {
   const std::string variant(name_of(trace_.variant));
   // What the launch recorded of all its blocks stands there once this one is through; what a formula
   // gives stands there from the start, unless it has the recorded loads in it.
-  const bool over = finished(moment(view.cursor));
+  const bool over =
+      is_rung() ? shows(view.cursor, tiling::Share::reads) : finished(moment(view.cursor));
   const auto known = [&](const lab::Measurement& m) {
     return over || (m.provenance == lab::Provenance::derived && m.id != "loads_per_output" &&
                     m.id != "reuse_factor" && m.id != "arithmetic_intensity");
@@ -207,8 +207,7 @@ std::optional<picture::Subject> TilingScene::subject_of_column(std::string_view 
 
 SourceMark TilingScene::source(const View& view) const {
   const std::string_view path = tiling::source_path(trace_.variant);
-  // A rung without a picture shows its own source, where the picture's steps have no lines.
-  if (trace_.block.variant != trace_.variant) return source_mark(path, {}, -1);
+  if (is_rung()) return source_mark(path, {}, -1);
   const TilingMoment now = moment(view.cursor);
   SourceMark mark =
       source_mark(path, trace_.block.lines, now.k_tile < 0 ? -1 : static_cast<int>(now.phase));

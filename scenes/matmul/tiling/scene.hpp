@@ -19,6 +19,11 @@ inline int most(const std::vector<int>& values) {
   return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
 }
 
+/// "3", "3–7"
+inline std::string range(int first, int count) {
+  return std::to_string(first) + (count == 1 ? "" : "–" + std::to_string(first + count - 1));
+}
+
 /// What is on screen at one cursor, read off the trace alone.
 struct TilingMoment {
   int k_tile = -1;  ///< the k-tile worked on; −1 before the first
@@ -31,7 +36,8 @@ struct TilingMoment {
 
 /// Tiling: A, B and C as grids with the chosen block lit; beside them the two tiles in shared
 /// memory around the block, with the barriers as walls between those that load and those that read, and
-/// the sum of one thread; below the matrices the block's global loads beside those of `naive`.
+/// the sum of one thread; below the matrices the block's global loads beside those of `naive`. A rung
+/// above shared-tile: who has which elements of C in a block (rungs.cpp).
 class TilingScene final : public SceneOf<tiling::Trace> {
  public:
   TILESTEP_PICTURE_SCENE(tiling)
@@ -78,6 +84,22 @@ class TilingScene final : public SceneOf<tiling::Trace> {
   picture::Box tiles(const TilingMoment& now, const View& view) const;
   std::string explain_element(const TilingMoment& now, bool is_a, int element) const;
 
+  // The picture of a rung above shared-tile, in rungs.cpp.
+  bool is_rung() const { return !trace_.rungs.empty(); }
+  void measure_shares();
+  int followed(const View& view) const;
+  bool shows(Cursor cursor, tiling::Share share) const;
+  std::string rung_sentence(Cursor cursor) const;
+  std::vector<picture::Axis> rung_axes() const;
+  std::vector<picture::Symbol> rung_symbols(const View& view) const;
+  picture::Picture rung_picture(const picture::Extent& extent, const View& view) const;
+  picture::Box owners(const View& view) const;
+  picture::Box fragment(const View& view) const;
+  picture::Box products(const View& view) const;
+  picture::Box reads(const View& view) const;
+  std::string rung_explain(const View& view, const picture::Key& key) const;
+  Question reads_question() const;
+
   bool shared() const { return trace_.block.variant == tiling::Variant::shared_tile; }
   int k_tiles() const { return trace_.k_tiles(); }
   const tiling::KTile& k_tile(int number) const { return trace_.block.k_tiles[number]; }
@@ -96,6 +118,8 @@ class TilingScene final : public SceneOf<tiling::Trace> {
   std::string name_in_c(int element) const;
 
   tiling::Params params_;
+  int warp_rows_ = 1, warp_columns_ = 1;  ///< of the largest pieces of C that are one warp's
+  int own_rows_ = 1, own_columns_ = 1;    ///< in which a thread has something
 };
 
 }  // namespace tilestep::scenes

@@ -55,21 +55,31 @@ std::vector<lab::Check> checks_of(const Outcome& outcome) {
           : "Against double; tolerance: each product and each sum along k is rounded to FP32 by at "
             "most 2^-24 of itself, added up along k.";
   const numeric::AllBounded& exact = outcome.reference;
-  return {
+  std::vector<lab::Check> all = {
       lab::compared(outcome.timed, exact.value, exact.bound).check("result", bound),
       lab::compared(outcome.counted, outcome.timed, exact.bound)
           .check("counted_equals_timed",
                  "The counting run and the run as it is timed give the same C, up to the "
                  "tolerance of `result`."),
-      lab::compared(outcome.recorded, trace.exact, block_of(trace, exact.bound))
-          .check("recorded_block", "The block that recorded itself. " + bound),
-      partial_sums_check("partial_sums", outcome, trace.block),
-      partial_sums_check("partial_sums_naive", outcome, trace.naive),
       lab::equal(
           "global_loads", trace.global_loads, expected_loads(outcome),
           "Loads counted by the kernel's own accesses equal those that its tiles imply; exact."),
       lab::equal("global_loads_naive", trace.naive_global_loads, untiled_loads(outcome.shape),
                  "naive makes two loads a product; exact.")};
+  if (!trace.rungs.empty()) {
+    all.push_back(lab::none_wrong(
+        "one_owner", outcome.uneven,
+        "In the block that is drawn each element of C is stored by one thread, once, and all "
+        "threads store and read as much; exact."));
+    return all;
+  }
+  const lab::Check of_block[] = {
+      lab::compared(outcome.recorded, trace.exact, block_of(trace, exact.bound))
+          .check("recorded_block", "The block that recorded itself. " + bound),
+      partial_sums_check("partial_sums", outcome, trace.block),
+      partial_sums_check("partial_sums_naive", outcome, trace.naive)};
+  all.insert(all.begin() + 2, std::begin(of_block), std::end(of_block));
+  return all;
 }
 
 // ---- measurements -------------------------------------------------------------------------------
@@ -130,7 +140,7 @@ void add_launch_measurements(const Outcome& outcome, lab::Report& report) {
     report.add(lab::derived("shared_bytes_per_block", name,
                             r.dynamic_shared_bytes + r.static_shared_bytes, "B", "of the launch"));
   }
-  if (trace.block.variant == Variant::shared_tile) {
+  if (trace.variant == Variant::shared_tile) {
     const BankWays& ways = trace.bank_ways;
     report.add(
         lab::traced("bank_conflict_ways", "shared-tile", ways.worst(), "goes/access",
@@ -183,6 +193,22 @@ lab::Table k_tile_table(const Trace& trace) {
     const KTile& naive = trace.naive.k_tiles[static_cast<std::size_t>(i)];
     table.add({i, total(tile.a_loads), total(tile.b_loads),
                total(tile.a_reads) + total(tile.b_reads), tile.loads_so_far, naive.loads_so_far});
+  }
+  return table;
+}
+
+lab::Table rung_table(const Trace& trace) {
+  lab::Table table{
+      "shares",
+      "One block of each rung: what a thread has of C, and reads of shared memory for a "
+      "k-tile",
+      {"rung", whole("rows"), whole("columns"), whole("depth"), whole("threads"),
+       whole("owned", "elements of C a thread"), whole("reads"),
+       whole("requests", "read instructions"), whole("fmas", "FMAs"),
+       real("reads_per_fma", "reads per FMA", "", 3)}};
+  for (const Rung& r : trace.rungs) {
+    table.add({r.variant, r.rows, r.columns, r.depth, r.threads, r.owned, r.reads, r.requests,
+               r.fmas(), r.reads_per_fma()});
   }
   return table;
 }
@@ -242,7 +268,7 @@ lab::Table ladder_table() {
 }
 
 std::vector<lab::Table> tables_of(const Trace& trace) {
-  return {k_tile_table(trace)};
+  return {trace.rungs.empty() ? k_tile_table(trace) : rung_table(trace)};
 }
 
 lab::Report report_of(const Outcome& outcome) {
@@ -252,7 +278,7 @@ lab::Report report_of(const Outcome& outcome) {
   add_load_measurements(outcome, report);
   add_launch_measurements(outcome, report);
   report.add(lab::readout_table(report.measurements, 3));
-  report.add(k_tile_table(outcome.trace));
+  for (lab::Table& table : tables_of(outcome.trace)) report.add(std::move(table));
   if (outcome.trace.races.orders > 0) report.add(race_table(outcome));
   report.add(ladder_table());
   report.trace = to_json(outcome.trace);

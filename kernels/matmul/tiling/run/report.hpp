@@ -22,7 +22,8 @@ struct Outcome {
   std::vector<float> timed;     ///< C by the same kernel as it is timed
   std::vector<float> recorded;  ///< the chosen block by the recording run, rows × columns
   numeric::AllBounded reference;
-  Resources resources;  ///< of the launch
+  Resources resources;      ///< of the launch
+  std::int64_t uneven = 0;  ///< in the blocks of `Trace::rungs`, as record_rung counts
 };
 
 /// What a launch over all of C wrote, and how many elements it loaded (0 unless `counted`).
@@ -37,6 +38,11 @@ CountedRun run_gemm(simt::Device& device, Variant variant, int configuration,
 
 /// Runs the kernels with `params`: counts loads, records the chosen block, looks for races.
 Outcome gather(const Params& params, simt::Device& device, lab::Progress& progress);
+
+/// One block of a rung with tiles, on matrices of its size: who stores what of C, and what a thread
+/// reads of shared memory. `shared-tile` takes the picture's `tile`. `uneven` counts what a kernel as it
+/// was built has none of: elements of C that not one thread stores once, threads that read more or less.
+Rung record_rung(simt::Device& device, Variant variant, const Params& params, std::int64_t& uneven);
 
 /// The chosen block of a matrix like C, row-major.
 template <class T>

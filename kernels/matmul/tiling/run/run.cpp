@@ -142,7 +142,7 @@ class BlockReader {
       const int kk = element / trace_.n;
       const int column = element % trace_.n - trace_.first_column();
       load(kk, kk % trace_.tile * trace_.tile + column, &KTile::b_loads, &KTile::b_loader, thread);
-    } else {
+    } else if (record.site != kSiteC) {
       TileAccesses& tile = record.site == kSiteTileA ? a_ : b_;
       auto& list = record.kind == simt::AccessKind::store ? tile.stores : tile.reads;
       list[thread].push_back(element);
@@ -193,7 +193,7 @@ std::size_t trace_capacity(const Trace& trace, Variant variant) {
   const auto tile = static_cast<std::size_t>(trace.tile);
   const std::size_t k_tiles = static_cast<std::size_t>(trace.k + trace.tile - 1) / tile;
   const std::size_t sums = k_tiles * tile * tile;
-  if (variant == Variant::shared_tile) return sums * (1 + 2 + 2 + 2 * tile);
+  if (variant == Variant::shared_tile) return sums * (1 + 2 + 2 + 2 * tile) + tile * tile;
   return sums + 2 * tile * tile * static_cast<std::size_t>(trace.k);
 }
 
@@ -383,13 +383,24 @@ Outcome gather(const Params& params, simt::Device& device, lab::Progress& progre
                                  : launch(device, outcome, Variant::naive, true).loads;
   progress.check();
 
+  trace.exact = block_of(trace, outcome.reference.value);
+  if (!has_picture(params.variant)) {
+    trace.c_block = block_of(trace, outcome.counted);
+    trace.block.lines = trace.naive.lines = phase_lines(trace.block.variant);
+    for (const Variant variant : all_of<Variant>()) {
+      if (variant < Variant::shared_tile || variant > params.variant) continue;
+      progress.report(0.3, "recording who has what of a block");
+      trace.rungs.push_back(record_rung(device, variant, params, outcome.uneven));
+      if (variant != params.variant) trace.rungs.back().owners.clear();
+      progress.check();
+    }
+    return outcome;
+  }
   progress.report(0.3, "recording the chosen block");
-  const Variant pictured = has_picture(params.variant) ? params.variant : Variant::shared_tile;
-  const bool tiled = pictured == Variant::shared_tile;
-  outcome.recorded = block_of(trace, record_block(device, outcome, pictured, trace.block,
+  const bool tiled = params.variant == Variant::shared_tile;
+  outcome.recorded = block_of(trace, record_block(device, outcome, params.variant, trace.block,
                                                   tiled ? &trace.bank_ways : nullptr));
   trace.c_block = outcome.recorded;
-  trace.exact = block_of(trace, outcome.reference.value);
   progress.check();
   record_block(device, outcome, Variant::naive, trace.naive, nullptr);
   if (tiled && params.remove_barrier != RemovedBarrier::none) {

@@ -19,13 +19,14 @@ class WithLibrary final : public Kernels {
   std::span<const Configuration> configurations(Variant variant) const override {
     return kernels_.configurations(variant);
   }
+  const Configuration& shown(Variant variant) const override { return kernels_.shown(variant); }
   void gemm(simt::Device& device, Variant variant, int configuration, const GemmShape& shape,
-            const Operands& operands) const override {
+            const Operands& operands, const simt::Tape&) const override {
     kernels_.gemm(device, variant, configuration, shape, operands);
     if (broken && variant == Variant::vectorized) *last(shape, operands.c.data) = std::nanf("");
   }
   void gemm_bf16(simt::Device& device, int configuration, const GemmShape& shape,
-                 const OperandsBf16& operands) const override {
+                 const OperandsBf16& operands, const simt::Tape&) const override {
     kernels_.gemm_bf16(device, configuration, shape, operands);
   }
   Resources resources(simt::Device& device, Variant variant, int configuration) const override {

@@ -3,6 +3,7 @@
 #include "kernels/matmul/tiling/lesson.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include "tests/traces.hpp"
@@ -144,16 +145,72 @@ TEST_CASE("a removed barrier is found, a kept one never blamed", "[tiling]") {
   CHECK(contains(coalesced.summary, "no barrier"));
 }
 
-TEST_CASE("a rung without a picture is traced as shared-tile; damage is refused", "[tiling]") {
-  const lab::Report report = run({.variant = Variant::tensor_core,
-                                  .tile = 6,
-                                  .m = 13,
-                                  .n = 9,
-                                  .k = 11,
-                                  .remove_barrier = RemovedBarrier::after_load});
-  CHECK(trace_from_json(report.trace).block.variant == Variant::shared_tile);
+namespace {
+
+/// Who should have an element of the block's tile of C, by the rung's own words.
+int owner_by_words(Variant variant, int row, int column) {
+  switch (variant) {
+    case Variant::register_tile_1d:
+      return row / 8 * 64 + column;
+    case Variant::register_tile_2d:
+      return row / 8 * 16 + column / 8;
+    case Variant::vectorized:
+    case Variant::double_buffered:
+      return row % 64 / 4 * 16 + column % 64 / 4;
+    case Variant::warp_tile: {
+      const int warp = row / 64 * 4 + column / 32, down = row % 32 / 4, across = column % 16 / 4;
+      return warp * 32 + across % 2 + down % 2 * 2 + across / 2 * 4 + down / 2 * 8;
+    }
+    default:
+      return (row / 64 * 2 + column / 64) * 32 + row % 8 * 4 + column % 8 / 2;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("each element of C has the owner that its rung says, who reads as much as it says",
+          "[tiling]") {
+  // Of a block: its tile of C and depth, threads; of a thread: elements, numbers, instructions.
+  const std::array<int, 7> expected[] = {
+      {6, 6, 6, 36, 1, 12, 12},         {64, 64, 8, 512, 8, 72, 72},
+      {128, 128, 8, 256, 64, 128, 128}, {128, 128, 8, 256, 64, 128, 32},
+      {128, 128, 8, 256, 64, 128, 32},  {128, 128, 16, 256, 64, 256, 64},
+      {128, 128, 64, 128, 128, 256, 32}};
+  for (const Variant variant : all_of<Variant>()) {
+    CAPTURE(std::string(name_of(variant)));
+    const lab::Report report = run({.variant = variant, .tile = 6, .m = 13, .n = 9, .k = 11});
+    CHECK(failed_checks(report).empty());
+    const Trace trace = trace_from_json(report.trace);
+    CHECK(report.trace->contains("rungs") == !has_picture(variant));
+    if (has_picture(variant)) continue;
+    CHECK(trace.block.k_tiles.empty());
+    REQUIRE(std::ssize(trace.rungs) == static_cast<int>(variant) - 1);
+    for (std::size_t i = 0; i < trace.rungs.size(); ++i) {
+      const Rung& r = trace.rungs[i];
+      CHECK(std::array{r.rows, r.columns, r.depth, r.threads, r.owned, r.reads, r.requests} ==
+            expected[i]);
+    }
+    const Rung& shown = trace.rungs.back();
+    int wrong = 0;
+    for (int row = 0; row < shown.rows; ++row) {
+      for (int column = 0; column < shown.columns; ++column) {
+        wrong += shown.owner(row, column) == owner_by_words(variant, row, column) ? 0 : 1;
+      }
+    }
+    CHECK(wrong == 0);
+    const lab::Table* table = report.table("shares");
+    REQUIRE(table != nullptr);
+    CHECK(table->rows.size() == trace.rungs.size());
+    CHECK(report.table("k_tiles") == nullptr);
+  }
+}
+
+TEST_CASE("damage to a rung's trace is refused", "[tiling]") {
+  const lab::Report report = run({.variant = Variant::tensor_core, .tile = 6});
   check_refusals(report.trace, trace_again,
                  {{"/tile", 0, "1–32"},
+                  {"/rungs", nlohmann::json::array(), "'rungs' are not those"},
+                  {"/rungs/6/unit_columns", 3, "no whole number"},
                   {"/variant", "odd", "odd"},
                   {"/a_band", nlohmann::json::array(), "a_band"},
                   {"/block", nlohmann::json::object(), "'block.variant'"}});

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include "scenes/picture/placed.hpp"
 #include "scenes/shared/words.hpp"
@@ -166,7 +168,7 @@ void check_picture(Shown& shown, Cursor cursor) {
 
 TEST_CASE("the tiling picture equals the trace at every step and phase", "[tiling_scene]") {
   Shown shown;
-  for (const char* variant : {"shared-tile", "naive", "coalesced", "register-tile-2d"}) {
+  for (const char* variant : {"shared-tile", "naive", "coalesced"}) {
     // The chosen block is at neither edge in the first, and cut off on two sides in the second.
     for (const lab::Settings& size : {sizes(8, 24, 40, 20), sizes(8, 5, 7, 9)}) {
       shown.run(with(size, "variant", variant));
@@ -279,6 +281,109 @@ TEST_CASE("products that are hard to draw", "[tiling_scene]") {
   contract::check_pictures(lesson("tiling"),
                            {sizes(32, 256, 256, 256), sizes(4, 1, 1, 1), sizes(32, 1, 256, 1),
                             sizes(4, 256, 1, 256), sizes(4, 1, 1, 256)});
+}
+
+TEST_CASE("a rung above shared-tile is drawn by who has what of C", "[tiling_scene]") {
+  const std::map<std::string, std::pair<std::string, std::string>> said = {
+      {"register-tile-1d",
+       {"16 warps share 64 × 64 of C: one has 8 × 32.",
+        "One thread owns 8 × 1 of C: 9 reads for 8 FMAs."}},
+      {"register-tile-2d",
+       {"8 warps share 128 × 128 of C: one has 16 × 128.",
+        "One thread owns 8 × 8 of C: 16 reads for 64 FMAs."}},
+      {"vectorized",
+       {"8 warps share 128 × 128 of C: one has 2 rectangles of 8 × 128.",
+        "One thread owns 4 squares of 4 × 4: 16 numbers in 4 reads for 64 FMAs."}},
+      {"double-buffered",
+       {"8 warps share 128 × 128 of C: one has 2 rectangles of 8 × 128.",
+        "One thread owns 4 squares of 4 × 4: 16 numbers in 4 reads for 64 FMAs."}},
+      {"warp-tile",
+       {"8 warps share 128 × 128 of C: one has 64 × 32.",
+        "One thread owns 4 squares of 4 × 4: 16 numbers in 4 reads for 64 FMAs."}},
+      {"tensor-core",
+       {"4 warps share 128 × 128 of C: one has 64 × 64.",
+        "One thread owns 64 pairs of C: 64 numbers in 8 reads for 2048 FMAs."}}};
+  Shown shown;
+  for (const auto& [variant, words] : said) {
+    CAPTURE(variant);
+    shown.run({{"variant", variant}});
+    const tiling::Rung& rung = shown.trace().rungs.back();
+    const bool mma = variant == "tensor-core";
+    REQUIRE(shown->steps().places() == tiling::kShares);
+    CHECK(shown->sentence({1, 0}) == words.first);
+    CHECK(shown->sentence({1, 2}) == words.second);
+    for (const int thread : {rung.threads / 3, 0, rung.threads - 1}) {
+      const scenes::View view{{1, 2}, {{picture::Name("thread"), thread}}};
+      const Picture picture = shown->picture(shown->extent(), view);
+      const auto& cells = mark_named<Cells>(picture, "share");
+      const int tall = mma ? 16 : rung.unit_rows, wide = mma ? 8 : rung.unit_columns;
+      REQUIRE(cells.items.count == rung.rows / tall * (rung.columns / wide));
+      int own = 0;
+      for (int i = 0; i < cells.items.count; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        const int owner = rung.owner(i / cells.columns * tall, i % cells.columns * wide);
+        CHECK((cells.items.tone[at] > 0) == (owner / 32 == thread / 32));
+        CHECK((cells.items.value[at] == 1) == (!mma && owner == thread));
+        own += cells.items.value[at] == 1 ? tall * wide : 0;
+      }
+      CHECK(own == (mma ? 0 : rung.owned));
+      if (!mma) {
+        // What it reads for a k, and the sums that it adds each times each to.
+        const auto& sums = mark_named<Cells>(picture, "sum_of").items;
+        CHECK(sums.count == rung.owned);
+        CHECK(std::count(sums.state.each.begin(), sums.state.each.end(), State::plain) ==
+              rung.owned);
+        CHECK((mark_named<Cells>(picture, "of_a").items.count +
+               mark_named<Cells>(picture, "of_b").items.count) *
+                  rung.depth ==
+              rung.reads);
+        continue;
+      }
+      // One mma: a lane has two neighbours in a row, and two eight rows below (PTX ISA, m16n8k16).
+      const auto& lanes = mark_named<Cells>(picture, "lane").items;
+      REQUIRE(lanes.count == 64);
+      for (int i = 0; i < 64; ++i) {  // rows 0–7 left, 8–15 right, a pair a cell
+        const int lane = i / 8 * 4 + i % 4;
+        CHECK(lanes.names[static_cast<std::size_t>(i)] == std::to_string(lane));
+        CHECK((lanes.tone[static_cast<std::size_t>(i)] > 0) == (lane == thread % 32));
+      }
+    }
+    // A bar for each rung up to this one, which comes last.
+    for (const int phase : {0, 1, 2}) {
+      const Picture picture = shown->picture(shown->extent(), {{1, phase}});
+      const auto& bars = mark_named<picture::Spans>(picture, "reads_of");
+      REQUIRE(bars.items.count == std::ssize(shown.trace().rungs) - (phase < 2 ? 1 : 0));
+      for (int i = 0; i < bars.items.count; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        const tiling::Rung& of = shown.trace().rungs[at];
+        CHECK(bars.end[at] == static_cast<double>(of.reads) / (of.owned * of.depth));
+      }
+      CHECK((bars.items.tone[static_cast<std::size_t>(bars.items.count - 1)] > 0) == (phase == 2));
+    }
+  }
+}
+
+TEST_CASE("a block of 64 is a quarter of one of 128, and both are square", "[tiling_scene]") {
+  Shown shown;
+  float side = 0;
+  for (const char* variant : {"register-tile-2d", "register-tile-1d"}) {
+    shown.run({{"variant", std::string(variant)}});
+    const tiling::Rung& rung = shown.trace().rungs.back();
+    const Parts parts = shown.picture({1, 2});
+    const auto& first = parts.at("share_0_0");
+    const auto& last = parts.at(fmt::format("share_{}_{}", rung.rows / rung.unit_rows - 1,
+                                            rung.columns / rung.unit_columns - 1));
+    const float wide = last.max.x - first.min.x, tall = last.max.y - first.min.y;
+    CHECK(wide == Approx(tall).margin(3));
+    if (side > 0) CHECK(wide == Approx(side / 2).margin(3));
+    side = wide;
+  }
+}
+
+TEST_CASE("a rung asks how many numbers its FMAs take, before it says so", "[tiling_scene]") {
+  Shown shown({{"variant", std::string("register-tile-2d")}});
+  CHECK(shown.answer({0, tiling::kShares - 1}) == "16");
+  CHECK_FALSE(shown->question({{1, tiling::kShares - 1}}));
 }
 
 TEST_CASE("the measured views of the tiling lesson show the recording", "[tiling_scene]") {

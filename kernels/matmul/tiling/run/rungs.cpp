@@ -1,0 +1,150 @@
+// One block of a rung alone, on matrices of its size: who stores which element of C, and what a thread
+// reads of the tiles in shared memory.
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/base/numeric/index.hpp"
+#include "kernels/base/simt/simt.hpp"
+#include "kernels/matmul/tiling/run/report.hpp"
+
+namespace tilestep::tiling {
+namespace {
+
+constexpr int kNobody = -1;
+
+/// What the threads of one block did.
+struct BlockLog {
+  std::vector<int> stores;  ///< of each thread: elements of C
+  std::vector<int> reads;   ///< numbers of the tiles in shared memory
+  std::vector<int> requests;
+  std::vector<int> owners;  ///< of each element of C; kNobody: not one thread, once
+};
+
+/// Room for all that a block stores, and reads of shared memory.
+std::size_t tape_capacity(Variant variant, const GemmShape& shape) {
+  const std::size_t elements = numeric::elements_of(shape.m, shape.n);
+  const auto steps = static_cast<std::size_t>(shape.k / k_at_once(variant));
+  const std::size_t inputs = numeric::elements_of(shape.m + shape.n, shape.k);
+  // Reads for each element of C, in eighths: 2, 9/8, 16/64, and with 16 bytes at a time less.
+  const std::size_t eighths = variant == Variant::shared_tile        ? 16
+                              : variant == Variant::register_tile_1d ? 9
+                              : variant == Variant::register_tile_2d ? 2
+                                                                     : 1;
+  return elements * 3 + 3 * inputs + elements * (steps + 1) * eighths / 8;
+}
+
+BlockLog log_block(simt::Device& device, Variant variant, const GemmShape& shape,
+                   std::int64_t seed) {
+  const auto& kernels = kernels_of(device);
+  const bool bf16 = variant == Variant::tensor_core;
+  const Matrices matrices = make_matrices(shape, seed, bf16);
+  const simt::Buffer<float> a(device, matrices.a), b(device, matrices.b);
+  simt::Buffer<float> c(device, numeric::elements_of(shape.m, shape.n));
+  simt::Trace records(device, tape_capacity(variant, shape));
+  const Operands operands{a.span(), b.span(), c.span(), {}};
+  if (variant == Variant::shared_tile) {
+    PictureRun run{.variant = variant, .tile = shape.m};
+    run.blocks_down = run.blocks_across = 1;
+    kernels.picture(device, run, shape, operands, records.tape());
+    device.synchronize();
+  } else if (bf16) {
+    const simt::Buffer<std::uint16_t> a_bits(device, bf16_bits(matrices.a)),
+        b_bits(device, bf16_bits(matrices.b));
+    kernels.gemm_bf16(device, kBestConfiguration, shape,
+                      {a_bits.span(), b_bits.span(), c.span(), {}}, records.tape());
+    device.synchronize();
+  } else {
+    kernels.gemm(device, variant, kBestConfiguration, shape, operands, records.tape());
+    device.synchronize();
+  }
+  const int number_bytes = bf16 ? 2 : 4;  // of what is in the tiles
+  BlockLog log;
+  log.owners.assign(c.count(), kNobody);
+  std::vector<int> times(c.count());
+  for (const simt::TraceRecord& record : records.download().records) {
+    const std::size_t thread = record.thread;
+    for (auto* counts : {&log.stores, &log.reads, &log.requests}) {
+      if (counts->size() <= thread) counts->resize(thread + 1);
+    }
+    const bool tile = record.site == kSiteTileA || record.site == kSiteTileB;
+    if (tile && record.kind == simt::AccessKind::load) {
+      log.reads[thread] += record.bytes / number_bytes;
+      ++log.requests[thread];
+    }
+    if (record.site != kSiteC) continue;
+    for (std::uint64_t byte = 0; byte < record.bytes; byte += sizeof(float)) {
+      const std::size_t element = (record.byte_offset + byte) / sizeof(float);
+      ++log.stores[thread];
+      log.owners.at(element) = ++times[element] == 1 ? static_cast<int>(thread) : kNobody;
+    }
+  }
+  return log;
+}
+
+/// Pieces of rows × columns all of whose elements have one owner, as large as they may be.
+void find_units(Rung& rung, const std::vector<int>& owners) {
+  const auto alike = [&](int rows, int columns) {
+    for (int i = 0; i < rung.rows * rung.columns; ++i) {
+      const int row = i / rung.columns, column = i % rung.columns;
+      const int first = row / rows * rows * rung.columns + column / columns * columns;
+      if (owners[static_cast<std::size_t>(i)] != owners[static_cast<std::size_t>(first)]) {
+        return false;
+      }
+    }
+    return true;
+  };
+  const auto grow = [&](int& unit, int whole) {
+    for (int wider = 2 * unit; whole % wider == 0; wider *= 2) {
+      const int before = std::exchange(unit, wider);
+      if (alike(rung.unit_rows, rung.unit_columns)) continue;
+      unit = before;
+      return;
+    }
+  };
+  grow(rung.unit_columns, rung.columns);
+  grow(rung.unit_rows, rung.rows);
+  for (int row = 0; row < rung.rows; row += rung.unit_rows) {
+    for (int column = 0; column < rung.columns; column += rung.unit_columns) {
+      rung.owners.push_back(owners[numeric::index_of(row, column, rung.columns)]);
+    }
+  }
+}
+
+std::int64_t unlike_first(const std::vector<int>& counts) {
+  return std::count_if(counts.begin(), counts.end(),
+                       [&](int count) { return count != counts.front(); });
+}
+
+}  // namespace
+
+Rung record_rung(simt::Device& device, Variant variant, const Params& params,
+                 std::int64_t& uneven) {
+  Rung rung{.variant = variant, .rows = params.tile, .columns = params.tile, .depth = params.tile};
+  if (variant > Variant::shared_tile) {
+    const Configuration& shown = kernels_of(device).shown(variant);
+    rung.rows = shown.tile_m;
+    rung.columns = shown.tile_n;
+    rung.depth = shown.tile_k;
+  }
+  // What one more k-tile adds: some kernels read a step ahead, and one too many at the end, warp_tile
+  // from the next of three stages, which must have been written.
+  const int first = variant == Variant::warp_tile ? 3 : 1;
+  const auto log = [&](int k_tiles) {
+    return log_block(device, variant, {rung.rows, rung.columns, k_tiles * rung.depth}, params.seed);
+  };
+  const BlockLog one = log(first), two = log(first + 1);
+  if (two.stores.empty() || one.stores.size() != two.stores.size()) {
+    throw Error(std::string(name_of(variant)) + " did not record a block");
+  }
+  rung.threads = static_cast<int>(two.stores.size());
+  rung.owned = two.stores.front();
+  rung.reads = std::max(two.reads.front() - one.reads.front(), 0);
+  rung.requests = std::max(two.requests.front() - one.requests.front(), 0);
+  uneven += std::count(two.owners.begin(), two.owners.end(), kNobody) + unlike_first(two.stores) +
+            unlike_first(two.reads) + unlike_first(two.requests);
+  find_units(rung, two.owners);
+  return rung;
+}
+
+}  // namespace tilestep::tiling
