@@ -189,7 +189,7 @@ struct Cells {
   int groups = 0;       ///< a gap after each so many columns and rows; 0: none
   int parts = 1;        ///< items side by side in each cell: a token's choices
   Name x = {}, y = {};  ///< band axes that the columns and the rows stand on
-  Name scale = {};      ///< one size of cells in all its boxes; of units, where an axis has a `high`
+  Name scale = {};      ///< one size of cells in all its boxes; of units where an axis has `high`
 };
 /// Words one after the other, each as wide as it needs: what can be picked, the steps of a method.
 /// Where not all have room, those round the current or picked one.
