@@ -40,8 +40,8 @@ inline constexpr int kToneCount = kRoleCount - static_cast<int>(Role::blue);
 inline constexpr int kCategories = 8;
 /// The tone of thing `number` of `of`. Of more than eight none has one, so that none comes twice: numbers tell them apart.
 constexpr std::uint8_t category_tone(int number, int of = kCategories) {
-  // The last three are those of m, ℓ and O.
-  constexpr std::uint8_t kTones[kCategories] = {3, 10, 9, 11, 8, 1, 5, 4};
+  // The last two are those of m and ℓ.
+  constexpr std::uint8_t kTones[kCategories] = {3, 10, 1, 11, 8, 9, 5, 4};
   return of > kCategories || number < 0 || number >= kCategories ? std::uint8_t{0} : kTones[number];
 }
 

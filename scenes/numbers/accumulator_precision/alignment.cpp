@@ -88,6 +88,12 @@ struct BitRow {
   int cut = 0;
 };
 
+/// "1.688 → 1.5"; where nothing that can be seen is lost the number alone, whole where nothing is.
+std::string cut_to(double exact, double kept) {
+  const std::string was = significant(exact, 4), is = significant(kept, 4);
+  return was == is ? significant(exact, exact == kept ? 7 : 4) : was + " → " + is;
+}
+
 std::vector<BitRow> bit_rows(const HopperStep& step) {
   std::vector<BitRow> rows;
   double others = 0, exact = 0, sum = 0;
@@ -98,19 +104,13 @@ std::vector<BitRow> bit_rows(const HopperStep& step) {
       exact += step.exact[i];
       continue;
     }
-    rows.push_back(
-        {i == 0 ? "accumulator" : fmt::format("product {}", i - 1),
-         step.kept[i] == step.exact[i]
-             ? significant(step.exact[i], 7)
-             : fmt::format("{} → {}", significant(step.exact[i], 5), significant(step.kept[i], 5)),
-         step.exact[i], step.unit});
+    rows.push_back({i == 0 ? "before" : fmt::format("product {}", i - 1),
+                    cut_to(step.exact[i], step.kept[i]), step.exact[i], step.unit});
   }
   const std::size_t more = step.kept.size() - 1 - kProducts;
-  rows.push_back({fmt::format("{} more", more),
-                  fmt::format("{} → {}", significant(exact, 5), significant(others, 5)), others,
-                  step.unit});
+  rows.push_back({fmt::format("{} more", more), cut_to(exact, others), others, step.unit});
   const auto after = static_cast<double>(step.after);
-  rows.push_back({"sum", significant(after, 7), sum, std::ilogb(after) - kModel.mantissa_bits});
+  rows.push_back({"after", significant(after, 7), sum, std::ilogb(after) - kModel.mantissa_bits});
   return rows;
 }
 
@@ -138,7 +138,7 @@ Box step_in_bits(const HopperStep& step, const Powers& powers, const Called& cal
   cells.x = called.power;
   cells.y = called.row;
   cells.columns = cells.items.per_row = columns;
-  Box made = box({called.box}, {}, {}, {.least_height = 5, .left = 5.2f, .right = 6.4f});
+  Box made = box({called.box}, {}, {}, {.least_height = 5, .left = 4.2f, .right = 6});
   std::vector<Mark> ends;
   for (const BitRow& row : rows) {
     const int last = std::min(lowest_bit(row.value), row.cut);
