@@ -19,6 +19,7 @@
 #include "app/worker/ask.hpp"
 #include "kernels/catalog.hpp"
 #include "scenes/shared/scene.hpp"
+#include "scenes/stage/measured_plots.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -48,6 +49,8 @@ class Tour {
   TourStop stop(const lab::Lesson& lesson);
   void draw(TourStop& stop);
   void draw_steps(TourStop& stop);
+  std::optional<Chart> pictured(const scenes::Scene& scene, const PathView& view,
+                                ui::ThemeKind theme);
   void draw_chart(PathView& view, const scenes::Scene& scene, std::size_t number);
   void walk(TourStop& stop);
   PathView view_of(const TourStop& stop, const scenes::GuideStop& where, std::size_t number);
@@ -173,7 +176,6 @@ PathView Tour::view_of(const TourStop& stop, const scenes::GuideStop& where, std
         where.ask.empty() ? seen : scenes::View{scenes::asked_at(where, scene->steps())});
     view.source = scene->source(seen);
     view.alt = alt_of(*scene, seen);
-    draw_chart(view, *scene, number);
     for (const auto& [theme, file] : {std::pair{ui::ThemeKind::dark, &view.dark_file},
                                       {ui::ThemeKind::light, &view.light_file}}) {
       const bool dark = theme == ui::ThemeKind::dark;
@@ -186,6 +188,7 @@ PathView Tour::view_of(const TourStop& stop, const scenes::GuideStop& where, std
         *file = same->second;  // stops that stand at one place share its picture
       }
     }
+    draw_chart(view, *scene, number);
   } catch (const Error& error) {  // a run that cannot be here is no reason to leave out the others
     if (error.code() == ExitCode::unavailable) throw;
     view.missing = error.what();
@@ -193,12 +196,33 @@ PathView Tour::view_of(const TourStop& stop, const scenes::GuideStop& where, std
   return view;
 }
 
+/// A view that is a picture.
+std::optional<Chart> Tour::pictured(const scenes::Scene& scene, const PathView& view,
+                                    ui::ThemeKind theme) {
+  using namespace scenes::measured;
+  const Spec spec = scene.measured_spec();
+  for (const View& each : spec.views) {
+    if (each.name != view.stop.view) continue;
+    const lab::Report* of = bench_of(*scene.report(), view.lesson, each.needs, each.computed);
+    for (const Plot& plot : each.plots) {
+      const auto* drawn = std::get_if<Pictured>(&plot);
+      if (of == nullptr || drawn == nullptr) continue;
+      const picture::Picture picture = drawn->picture(rows_of(drawn->rows, *of));
+      return Chart{
+          press_->draw(picture, theme),
+          fmt::format("{}: {}; {}.", picture::plain(picture.headline.full), each.how,
+                      each.computed ? "computed on " + of->device.name : where_measured(*of))};
+    }
+  }
+  return std::nullopt;
+}
+
 /// The chart that the text of a stop speaks of.
 void Tour::draw_chart(PathView& view, const scenes::Scene& scene, std::size_t number) {
   for (const auto& [theme, file] : {std::pair{ui::ThemeKind::dark, &view.chart_dark},
                                     {ui::ThemeKind::light, &view.chart_light}}) {
-    const auto chart =
-        chart_of(scene.measured_spec(), *scene.report(), view.lesson, view.stop, theme);
+    auto chart = chart_of(scene.measured_spec(), *scene.report(), view.lesson, view.stop, theme);
+    if (!chart) chart = pictured(scene, view, theme);
     if (!chart) return;
     *file = fmt::format("chart-{}-{}.svg", number, theme == ui::ThemeKind::dark ? "dark" : "light");
     view.chart_alt = chart->alt;

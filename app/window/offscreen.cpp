@@ -18,7 +18,9 @@
 #include "app/worker/lab_set.hpp"
 #include "app/worker/sandbox.hpp"
 #include "kernels/base/simt/backends.hpp"
+#include "scenes/picture/svg.hpp"
 #include "scenes/ui/context.hpp"
+#include "scenes/ui/picture_view.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -306,6 +308,16 @@ std::string SvgPress::draw(const Capsule& capsule, ui::ThemeKind theme,
   state.shell->shoot(subject);
   settle_unseen(*state.shell, state.options);
   return state.shell->picture_svg();
+}
+
+std::string SvgPress::draw(const picture::Picture& picture, ui::ThemeKind theme) {
+  ui::Context& context = state_->shell->context();
+  const ui::Context::Current current(context);
+  context.look().theme = theme;
+  const ui::PictureMetrics metrics;
+  const picture::Placed placed = picture::place(picture, {0, 0, 900, 480}, metrics);
+  return picture::svg(placed, picture::marks_of(picture), ui::picture_palette(), metrics,
+                      [](const picture::Key&) { return std::string(); });
 }
 
 }  // namespace tilestep::app
