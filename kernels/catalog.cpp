@@ -148,7 +148,8 @@ lab::Report edited_emulated(const lab::Request& request, const lab::Settings& se
                             ? simt::make_emulated_device(kernels.table(), options)
                             : simt::make_witnessed_device(kernels.table(), options, *evidence);
     lab::Report report = run_on(*device, request, settings, progress);
-    if (stage == workbench::kRunning && request.action == lab::Request::Action::run) {
+    if (stage == workbench::kRunning && request.action == lab::Request::Action::run &&
+        request.orders) {
       const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
           std::chrono::steady_clock::now() - start);
       workbench::check_orders(report,
@@ -229,15 +230,18 @@ lab::Report edited_on_gpu(const lab::Request& request, const lab::Settings& sett
 }
 
 /// Under emulation, wherever its run was: that has the lines and the orders, and leaves a GPU to others.
-lab::Report answer_trials(const lab::Request& request, lab::Progress& progress) {
+lab::Report answer_trials(const lab::Request& request, const lab::Settings& settings,
+                          lab::Progress& progress) {
   if (!request.kernel) {
     throw Error("trials are of an edited kernel, and none was given; allowed without: run, bench");
   }
   const auto tell = [&](std::string_view note) { progress.report(0, note); };
   const workbench::EditedKernels kernels(request.lesson, *request.kernel, emulated_kernels(),
                                          progress, tell);
-  return workbench::run_trials(
-      {lesson(request.lesson), kernels, request.kernel->path, emulated_kernels()}, progress);
+  workbench::TrialRun run{lesson(request.lesson), kernels, request.kernel->path,
+                          emulated_kernels()};
+  if (request.orders) run.orders_at = settings;
+  return workbench::run_trials(run, progress);
 }
 
 /// Compiled with the user's source first. Nothing recorded is added: that is about other kernels.
@@ -296,7 +300,8 @@ lab::Report answer(const lab::Request& request, lab::Progress& progress,
   (void)lab::is_quick(request);
   const lab::Settings settings = asked.knobs().completed(lab::params_of(request));
   emulation.order = request.order;
-  if (request.action == lab::Request::Action::trials) return answer_trials(request, progress);
+  if (request.action == lab::Request::Action::trials)
+    return answer_trials(request, settings, progress);
   if (request.kernel) return answer_edited(request, settings, progress, emulation);
   if (request.backend == "recorded") return from_recording(request);
   const auto device = make_device(request.backend, emulation);

@@ -60,6 +60,7 @@ int run(RunArguments& arguments, const std::string& program) {
     lab::Report answered = ask(lab.get(), request, progress);
     if (arguments.trials) {
       request.action = lab::Request::Action::trials;
+      request.orders = false;  // the run has had them
       trials = ask(lab.get(), request, progress);
     }
     return answered;

@@ -25,6 +25,11 @@ double seconds_of(const scenes::StepAxis& axis, int tile) {
   return std::max(std::min(kSecondsAStep, kMostSecondsAPhase * phases),
                   kLeastSecondsAPhase * phases);
 }
+/// How long the way to a place takes, an ordinary one being 1.
+double lasts(const scenes::StepAxis& axis, int place) {
+  const auto phase = static_cast<std::size_t>(axis.at_place(place).phase);
+  return phase < axis.lasts.size() ? axis.lasts[phase] : 1;
+}
 double seconds_of_phase(const scenes::StepAxis& axis) {
   return seconds_of(axis, 1) / axis.phases_in(std::min(axis.tiles, 1));
 }
@@ -211,7 +216,7 @@ void Session::advance(double seconds) {
     seconds -= held;
     if (seconds <= 0) return;
     const double from = now.playhead.position();
-    now.playhead.advance(seconds);
+    now.playhead.advance(seconds / lasts(axis(), now.playhead.place() + 1));
     if (const auto beat = beat_between(from, now.playhead.position())) {
       now.playhead.stand(*beat);
       beat_s_ = kBeatSeconds;

@@ -224,7 +224,7 @@ class Session {
   bool trying() const;
   bool start_trials();
   void stop_trials();
-  static bool take_of_trials(TrialRecord& record, const LabUpdate& update);
+  static bool take_of_trials(LessonState& lesson, const LabUpdate& update);
   std::optional<int> beat_between(double from, double to) const;
   void travel(scenes::Cursor cursor, double seconds);
   bool finish(bool on);

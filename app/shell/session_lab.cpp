@@ -7,6 +7,7 @@
 #include "app/shell/session.hpp"
 #include "app/shell/steps.hpp"
 #include "kernels/base/lab/quick.hpp"
+#include "kernels/base/workbench/orders.hpp"
 #include "kernels/catalog.hpp"
 
 // What a session asks of the lab, and what it makes of the answers.
@@ -19,6 +20,11 @@ void take_failure(LessonState& lesson, LabFailure failure) {
   lesson.answered = lesson.asked;
   lesson.answered_lab = lesson.asked_lab;
   lesson.answered_kernel = lesson.asked_kernel;
+}
+
+bool ran_in_orders(const lab::Report& report) {
+  return std::any_of(report.checks.begin(), report.checks.end(),
+                     [](const lab::Check& check) { return check.id == workbench::kOrderCheck; });
 }
 
 /// Where a lesson is to stand at first. What is no phase of it is a complaint.
@@ -91,7 +97,10 @@ void Session::submit_run() {
   now.asked_lab = now.lab;
   now.asked_kernel = now.kernel;
   try {
-    now.run = submit(request(lab::Request::Action::run));
+    lab::Request run = request(lab::Request::Action::run);
+    // The picture does not wait for what the trials can say as well.
+    run.orders = !(now.kernel && lab_.beside() && now.trials.of != now.kernel);
+    now.run = submit(run);
   } catch (const Error& error) {
     take_failure(now, {error.what(), error.code()});
   }
@@ -155,7 +164,9 @@ bool Session::start_trials() {
   now.trials = {};
   now.trials.of = now.answered_kernel;
   try {
-    now.trials.ticket = submit(request(lab::Request::Action::trials));
+    lab::Request trials = request(lab::Request::Action::trials);
+    trials.orders = now.report->device.backend == "emulated" && !ran_in_orders(*now.report);
+    now.trials.ticket = submit(trials);
   } catch (const Error& error) {
     now.trials.sentence = error.what();
   }
@@ -192,12 +203,16 @@ std::vector<lab::Settings> Session::wrong_trials() const {
 }
 
 /// Returns false if what is shown of it stays the same.
-bool Session::take_of_trials(TrialRecord& record, const LabUpdate& update) {
+bool Session::take_of_trials(LessonState& lesson, const LabUpdate& update) {
+  TrialRecord& record = lesson.trials;
   if (const auto* progress = std::get_if<LabProgress>(&update.what)) {
     return std::exchange(record.progress, *progress).note != progress->note;
   }
   record.ticket.reset();
   if (const auto* report = std::get_if<lab::Report>(&update.what)) {
+    for (const lab::Check& check : report->checks) {
+      if (check.id == workbench::kOrderCheck) lesson.report->add(check);
+    }
     record.all = workbench::trials_of(*report);
     record.sentence = workbench::sentence_of(record.all);
   } else if (const auto* failure = std::get_if<LabFailure>(&update.what)) {
@@ -259,7 +274,7 @@ bool Session::take(const LabUpdate& update) {
       return true;
     }
     if (each.bench_run == update.ticket) return take_of_bench(each, update);
-    if (each.trials.ticket == update.ticket) return take_of_trials(each.trials, update);
+    if (each.trials.ticket == update.ticket) return take_of_trials(each, update);
     if (each.run != update.ticket) continue;
     take_of_run(each, update);
     return true;

@@ -31,7 +31,8 @@ using Answerer = std::function<lab::Report(const lab::Request& request, lab::Pro
 /// by a report that is made of it, without a kernel (kernels/evidence.hpp).
 ///
 /// "trials" runs such a kernel at the lesson's trial settings, emulated; its report has the table `trials`
-/// (kernels/base/workbench/trials.hpp).
+/// (kernels/base/workbench/trials.hpp). "orders": false in a run of such a kernel leaves other orders of the threads to them:
+/// unless they have "orders": false too, they begin with those, at "params", and have the check `thread_order`.
 ///
 /// A bench with a kernel may have the param "race": "copy_bandwidth vectorized coalesced": of its ladders only these
 /// two rungs are timed, the first with that kernel, the second as it was built in (kernels/base/lab/race.hpp). A kernel that

@@ -34,6 +34,8 @@ struct StepAxis {
   /// The last coarse step has so many fine steps of its own, which have no names: what the steps before
   /// have shown in full goes on there for the rest of a long regular trace. 0: it is like the others.
   int folded = 0;
+  /// How long the way to each phase takes, an ordinary one being 1. Empty: all alike.
+  std::vector<double> lasts = {};
 
   /// Fine steps of a coarse step.
   int phases_in(int tile) const {

@@ -27,8 +27,8 @@ namespace damage_detail {
 
 using nlohmann::json;
 
-/// Of a long array so many entries at each end are damaged; the same code reads the others.
-inline constexpr std::size_t kEnds = 2;
+/// Of an array so many entries at each end are damaged; the same code reads the others.
+inline constexpr std::size_t kEnds = 1;
 
 class Walker {
  public:

@@ -269,6 +269,9 @@ struct Request {
   std::optional<KernelEdit> kernel = std::nullopt;
   /// In which order the emulation runs the threads of a block between barriers.
   simt::ThreadOrder order = simt::ThreadOrder::ascending;
+  /// Of an edited kernel, emulated: whether its threads run in other orders too, which is the check `thread_order`
+  /// (workbench/orders.hpp). A run without it is there sooner, and `trials` of the same knobs can have the check.
+  bool orders = true;
 };
 constexpr auto names_of(Request::Action) {
   return std::to_array<std::string_view>({"run", "bench", "trials"});

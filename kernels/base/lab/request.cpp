@@ -40,7 +40,9 @@ const Fields<Request>& request_fields() {
           .custom("kernel", edit_to_json, read_edit)
           .left_out_for(nullptr)
           .name("order", &Request::order)
-          .left_out_for("ascending");
+          .left_out_for("ascending")
+          .flag("orders", &Request::orders)
+          .left_out_for(true);
   return kFields;
 }
 

@@ -5,12 +5,16 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/base/workbench/orders.hpp"
+
 namespace tilestep::lab {
 namespace {
 
+using workbench::kOrderCheck;
+
 // Checks that every run of an edited kernel has beside the lesson's (orders.hpp, guarded.hpp).
-constexpr std::string_view kOrderCheck = "thread_order", kSharedCheck = "shared_memory",
-                           kGlobalCheck = "global_memory", kBoundsCheck = "array_bounds";
+constexpr std::string_view kSharedCheck = "shared_memory", kGlobalCheck = "global_memory",
+                           kBoundsCheck = "array_bounds";
 
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;

@@ -17,7 +17,6 @@ namespace {
 
 using simt::ThreadOrder;
 
-constexpr const char* kCheck = "thread_order";
 /// A student waits for these runs.
 constexpr std::chrono::milliseconds kLongestForTwo{400}, kLongestForOne{1500};
 constexpr const char* kWhy =
@@ -106,7 +105,7 @@ void check_orders(lab::Report& report, const OrderedRun& run, std::chrono::milli
                                      ThreadOrder::ascending};
   std::erase(others, run.emulation.order);
   if (took > kLongestForTwo) others.pop_back();
-  lab::Check check{kCheck, true, 0, 0,
+  lab::Check check{kOrderCheck, true, 0, 0,
                    fmt::format("The same numbers with the threads of a block in {}.",
                                others.size() == 2 ? "three orders" : "two orders")};
   for (std::size_t i = 0; i < std::min<std::size_t>(2, others.size()) && check.ok; ++i) {

@@ -9,6 +9,8 @@
 
 namespace tilestep::workbench {
 
+inline constexpr const char* kOrderCheck = "thread_order";
+
 /// A run of an edited kernel under emulation, to be had again with the threads of a block in other orders.
 struct OrderedRun {
   const lab::Lesson& lesson;

@@ -50,7 +50,8 @@ std::vector<std::string> precompiled_headers(const Job& job) {
   std::string key = job.headers.filename().string() + job.compiler.program + job.compiler.name;
   for (const std::string& flag : job.flags) key += flag + ' ';
   try {
-    const fs::path all = cache_folder() / "precompiled", folder = all / lab::hash_of(key);
+    const fs::path all = wanted != nullptr ? fs::path(wanted) : cache_folder() / "precompiled";
+    const fs::path folder = all / lab::hash_of(key);
     std::error_code error;
     fs::create_directories(all, error);
     if (make_whole(folder, [&](const fs::path& draft) { make(job, draft); })) {

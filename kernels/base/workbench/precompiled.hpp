@@ -12,7 +12,7 @@ namespace tilestep::workbench {
 /// cannot be made, on a full disk say, or is not wanted: everything compiles without it too, a second later. Throws Cancelled.
 std::vector<std::string> precompiled_headers(const Job& job);
 
-/// "no" of this variable: none is to be made.
+/// "no" of this variable: none is to be made. Else the folder that they are in, in place of the cache's: one for many caches.
 inline constexpr const char* kPrecompiledVariable = "TILESTEP_PRECOMPILED";
 
 }  // namespace tilestep::workbench

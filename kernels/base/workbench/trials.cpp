@@ -11,6 +11,7 @@
 #include "kernels/base/simt/clockless.hpp"
 #include "kernels/base/workbench/fault_lines.hpp"
 #include "kernels/base/workbench/guarded.hpp"
+#include "kernels/base/workbench/orders.hpp"
 #include "kernels/base/workbench/sources.hpp"
 
 namespace tilestep::workbench {
@@ -37,7 +38,7 @@ std::string found_in(const lab::Report& report) {
   const lab::Check* worst = nullptr;
   for (const lab::Check& check : report.checks) {
     if (check.ok) continue;
-    for (const char* watched : {"shared_memory", "global_memory", "array_bounds"}) {
+    for (const char* watched : {"shared_memory", "global_memory", "array_bounds", kOrderCheck}) {
       if (check.id == watched) return check.detail;
     }
     if (worst == nullptr) worst = &check;
@@ -61,6 +62,8 @@ class Trials {
         shared_(is_shared(run.lesson.info().id, run.path)) {}
 
   lab::Report report() {
+    if (run_.orders_at) try_orders();
+    if (order_ && !order_->ok) return made();
     const auto all = run_.lesson.trials();
     const auto start = Clock::now();
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -79,6 +82,32 @@ class Trials {
   }
 
  private:
+  void try_orders() {
+    progress_.report(0, "other orders of the threads");
+    const auto run = [&](const simt::EmulationOptions& options) {
+      const auto begin = Clock::now();
+      const auto device = simt::make_emulated_device(run_.kernels.table(), options);
+      lab::Report first = run_.lesson.run(*run_.orders_at, *device, progress_);
+      const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
+      check_orders(
+          first,
+          {run_.lesson, *run_.orders_at, run_.kernels.table(), run_.original, options, module_},
+          took, progress_);
+      // The others were said of the run that was there before.
+      std::erase_if(first.checks, [](const lab::Check& check) { return check.id != kOrderCheck; });
+      return first;
+    };
+    Trial trial;
+    const auto first = attempt(trial, run, ThreadOrder::ascending);
+    if (trial.result == Trial::Result::wrong) {
+      order_ = lab::Check{kOrderCheck, false, 0, 0, trial.found};
+    } else {
+      for (const lab::Check& check : first->checks) {
+        if (check.id == kOrderCheck) order_ = check;
+      }
+    }
+  }
+
   /// False: it runs nothing of the source.
   bool tried(Trial& trial, const lab::Settings& settings) {
     const auto run = [&](const simt::EmulationOptions& options) {
@@ -170,7 +199,8 @@ class Trials {
     report.device = simt::make_emulated_device(run_.kernels.table())->info();
     report.kernel = run_.kernels.info();
     report.device_lost = lost_;
-    report.summary = sentence_of(trials_);
+    if (order_) report.add(*order_);
+    report.summary = order_ && !order_->ok ? order_->detail : sentence_of(trials_);
     lab::Table table{kTable,
                      "At the lesson's trial settings",
                      {lab::column("knobs", "knobs"), lab::column("result", "result"),
@@ -193,7 +223,8 @@ class Trials {
   RunLimits limits_;
   std::vector<const void*> launched_;  ///< by the last attempt
   std::vector<Trial> trials_;
-  bool lost_ = false;  ///< a kernel was stopped in the middle of something
+  std::optional<lab::Check> order_;  ///< whether other orders of the threads give the same
+  bool lost_ = false;                ///< a kernel was stopped in the middle of something
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,6 +31,8 @@ struct TrialRun {
   const EditedKernels& kernels;
   std::string path;                             ///< of the edited source
   std::span<const simt::KernelEntry> original;  ///< as they were built in
+  /// Where its threads run in other orders first (orders.hpp): a run with these knobs had no time for that.
+  std::optional<lab::Settings> orders_at = std::nullopt;
   /// Beyond which no other setting is begun.
   std::chrono::milliseconds budget = std::chrono::seconds(20);
 };
@@ -37,7 +40,8 @@ struct TrialRun {
 /// Runs the edited kernel at those of the lesson's trial settings that launch a kernel of its source, each in two orders
 /// of the threads, under emulation; where none does, in the lesson's small bench. The report has the table `trials`, the check `trials` and a summary in a sentence. Where
 /// a setting ends the process the report says so (`device_lost`), and the others were not tried. Throws Cancelled; Error
-/// (unavailable) where the memory is not enough.
+/// (unavailable) where the memory is not enough. With `orders_at` it has the check `thread_order` as well; where that fails, nothing is
+/// tried elsewhere.
 lab::Report run_trials(const TrialRun& run, lab::Progress& progress);
 
 /// Those of a report of `run_trials`, in its order.

@@ -109,6 +109,7 @@ struct KTile {
   std::vector<int> a_loader, b_loader;
   std::vector<int> a_slot, b_slot;
   std::vector<int> a_reads, b_reads;
+  int along_k = 1;                ///< 1: all threads read up along k, −1: down, 0: neither
   std::vector<float> sums;        ///< each thread's partial sum after this k-tile
   std::int64_t loads_so_far = 0;  ///< global loads of the block up to and with this k-tile
   bool operator==(const KTile&) const = default;

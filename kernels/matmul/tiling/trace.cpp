@@ -28,6 +28,9 @@ lab::Fields<KTile> k_tile_fields(const Trace& trace, Variant variant) {
       .wholes("a_reads", &KTile::a_reads, shared, 0, lab::kMostCount)
       .from(multiplied)
       .wholes("b_reads", &KTile::b_reads, shared, 0, lab::kMostCount)
+      .from(multiplied)
+      .whole("along_k", &KTile::along_k, -1, 1)
+      .left_out_for(1)
       .from(multiplied);
 }
 

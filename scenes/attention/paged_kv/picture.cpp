@@ -93,13 +93,13 @@ Picture PagedKvScene::picture(const Extent& extent, const View& view) const {
   return {
       {marked(sentence(cursor), symbols(view))},
       std::move(axes),
-      column(
-          {"paged_kv"},
-          {row({"memory"}, {pool(cursor), tables(cursor)}, {.weight = 1.8f, .least_height = 2.6f}),
-           // What is guessed is written here, above the boxes below.
-           box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}),
-           row({"below"}, std::move(below), {.rank = 1, .weight = 1.5f, .least_height = 3.6f})},
-          {.even = true})};
+      column({"paged_kv"},
+             {row({"memory"}, {pool(cursor), tables(cursor)},
+                  {.weight = 1.8f, .least_height = 2.6f, .place = Place::device_memory}),
+              // What is guessed is written here, above the boxes below.
+              box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}),
+              row({"below"}, std::move(below), {.rank = 1, .weight = 1.5f, .least_height = 3.6f})},
+             {.even = true})};
 }
 
 // ---- memory -------------------------------------------------------------------------------------------------

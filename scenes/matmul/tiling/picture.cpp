@@ -212,7 +212,7 @@ Box TilingScene::matrices(const TilingMoment& now) const {
   return column({"matrices"},
                 {row({"upper"}, {naive(now), operand({"matrix_b"}, false)}, {.even = true}),
                  row({"lower"}, {operand({"matrix_a"}, true), c}, {.even = true})},
-                {.even = true});
+                {.even = true, .place = Place::device_memory});
 }
 
 /// The same tiles as `naive` loads them, each element again for each product; they stand as A and B do.
@@ -344,10 +344,12 @@ Box TilingScene::the_sum(const View& view) const {
   Lines sum = lines("formula", {{formula(view, 1), formula(view, 0)}}, Lines::formula);
   if (contradicted(view.cursor, element)) sum.items.state.all = State::wrong;
   sum.items.about = {{"thread", {thread}}};
-  return box({"sum"}, {sum},
-             text(fmt::format("thread {} → {}: its sum", thread, name_in_c(element)),
-                  fmt::format("thread {}", thread)),
-             {.rank = 1, .weight = 0, .least_width = 11.5f, .least_height = 1.2f});
+  Box made = box({"sum"}, {sum},
+                 text(fmt::format("thread {} → {}: its sum", thread, name_in_c(element)),
+                      fmt::format("thread {}", thread)),
+                 {.rank = 1, .weight = 0, .least_width = 11.5f, .least_height = 1.2f});
+  made.place = Place::registers;
+  return made;
 }
 
 // ---- the tiles, and C's block where they meet -----------------------------------------------------
@@ -387,14 +389,20 @@ Box TilingScene::tile(const TilingMoment& now, const View& view, bool is_a) cons
   const char* what = !shared() ? ": global loads" : !any ? "" : loading ? ": thread" : ": reads";
   Box made = box(is_a ? Key{"tile_a"} : Key{"tile_b"}, {grid}, text(full + what, full, letter),
                  tile_of(edge));
+  made.place = shared() ? Place::shared_memory : Place::device_memory;
   made.label.group = "tile";
   // The row and the column that the picked thread multiplies, and before that waits for.
   if (any && (now.multiplied || now.phase == Phase::barrier_after_load)) {
     const int line = is_a ? picked(view) / edge : picked(view) % edge, last = deep - 1;
     made.marks.push_back(is_a ? Frame{{"picked_row"}, {{name, line, 0}, {name, line, last}}}
                               : Frame{{"picked_column"}, {{name, 0, line}, {name, last, line}}});
-    if (is_a && shared() && now.phase == Phase::multiply)
-      made.marks.push_back(Frame{{"one_element"}, {{name, line, 0}}, State::current});
+    // What it reads first, and last once it has multiplied: on the way there the frame passes all between.
+    const int way = k_tile(number).along_k;
+    if (shared() && now.phase <= Phase::multiply && way != 0) {
+      const int k = (now.phase == Phase::multiply) == (way > 0) ? edge - 1 : 0;
+      made.marks.push_back(is_a ? Frame{{"one_element"}, {{name, line, k}}, State::current}
+                                : Frame{{"its_partner"}, {{name, k, line}}, State::current});
+    }
   }
   return made;
 }
@@ -426,6 +434,7 @@ Box TilingScene::block(const TilingMoment& now, const View& view) const {
                                        range(trace_.first_column(), trace_.columns()));
   Box made = box({"block"}, {grid}, text(now.k_tile < 0 ? name : name + ": sums", name, "C"),
                  tile_of(edge));
+  made.place = Place::registers;
   made.label.group = "tile";
   // Those that read the first element of the picked thread's row of A's tile.
   if (shared() && now.phase == Phase::multiply && now.k_tile >= 0) {

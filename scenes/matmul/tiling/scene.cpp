@@ -19,8 +19,9 @@ StepAxis TilingScene::loaded(const tiling::Trace&) {
   if (is_rung()) measure_shares();
   if (is_rung()) return {1, tiling::kShares, "step", {"warps", "thread", "reads"}, ""};
   if (!shared()) return {k_tiles(), 1, "k-tile", {"multiply"}, "k_tiles"};
-  return {
-      k_tiles(), tiling::kPhases, "k-tile", {"load", "barrier", "multiply", "barrier"}, "k_tiles"};
+  const double each_k = std::clamp(trace_.tile / 2.0, 1.0, 4.0);  // time to see one after the other
+  const std::vector<std::string> phases = {"load", "barrier", "multiply", "barrier"};
+  return {k_tiles(), tiling::kPhases, "k-tile", phases, "k_tiles", 0, {1, 1, each_k, 1}};
 }
 
 double TilingScene::progress(Cursor cursor) const {

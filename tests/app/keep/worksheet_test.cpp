@@ -45,7 +45,7 @@ std::vector<const lab::Lesson*> some_lessons() {
 
 }  // namespace
 
-TEST_CASE("a quiz asks nothing twice, and of every kind before a second of one", "[keep]") {
+TEST_CASE("a quiz asks nothing twice, and of every kind before a second of one", "[worksheet]") {
   for (const lab::Lesson* lesson : some_lessons()) {
     INFO(lesson->info().id);
     const auto all = make_quiz(lesson->info().id, 1, 1000);
@@ -72,7 +72,7 @@ TEST_CASE("a quiz asks nothing twice, and of every kind before a second of one",
 }
 
 TEST_CASE("no picture of a quiz tells what another question asks, and easy ones come first",
-          "[keep]") {
+          "[worksheet]") {
   for (const lab::Lesson* lesson : some_lessons()) {
     const auto quiz = make_quiz(lesson->info().id, 2, 8);
     bool measured = false;
@@ -99,7 +99,7 @@ TEST_CASE("no picture of a quiz tells what another question asks, and easy ones 
   }
 }
 
-TEST_CASE("a quiz turns no knob that its question does not depend on", "[keep]") {
+TEST_CASE("a quiz turns no knob that its question does not depend on", "[worksheet]") {
   for (const QuizItem& item : make_quiz("tiling", 1, 8)) {
     if (item.measured) continue;
     INFO(item.question.text);
@@ -115,7 +115,7 @@ TEST_CASE("a quiz turns no knob that its question does not depend on", "[keep]")
   }
 }
 
-TEST_CASE("the evidence is about what was asked", "[keep]") {
+TEST_CASE("the evidence is about what was asked", "[worksheet]") {
   bool found = false;
   for (const QuizItem& item : make_quiz("coalescing", 1, 1000)) {
     if (!item.question.text.starts_with("Warp 1 comes next")) continue;
@@ -129,7 +129,7 @@ TEST_CASE("the evidence is about what was asked", "[keep]") {
   CHECK(found);
 }
 
-TEST_CASE("no question speaks of another one", "[keep]") {
+TEST_CASE("no question speaks of another one", "[worksheet]") {
   for (const lab::Lesson* lesson : lessons()) {
     const lab::Recording* recording = lab::recording(lesson->info().id);
     REQUIRE(recording != nullptr);
@@ -144,7 +144,7 @@ TEST_CASE("no question speaks of another one", "[keep]") {
   }
 }
 
-TEST_CASE("a class's worth of worksheets, and their questions for Moodle", "[keep]") {
+TEST_CASE("a class's worth of worksheets, and their questions for Moodle", "[worksheet]") {
   TemporaryFolder folder;
   const auto make = [&](std::vector<std::string> words) {
     words.insert(words.begin(), {"worksheet", "coalescing", "--out", folder.path().string()});
@@ -184,13 +184,13 @@ TEST_CASE("a class's worth of worksheets, and their questions for Moodle", "[kee
   CHECK(make({"--seeds", "1-2", "--seed", "1"}).code == 2);
 }
 
-TEST_CASE("the same seed gives the same worksheet, another one another", "[keep]") {
+TEST_CASE("the same seed gives the same worksheet, another one another", "[worksheet]") {
   const auto first = made("coalescing", "5");
   CHECK((made("coalescing", "5") == first));
   CHECK((made("coalescing", "6") != first));
 }
 
-TEST_CASE("a worksheet has a sheet without answers, a key and the evidence", "[keep]") {
+TEST_CASE("a worksheet has a sheet without answers, a key and the evidence", "[worksheet]") {
   for (const lab::Lesson* lesson : some_lessons()) {
     INFO(lesson->info().id);
     const auto files = made(lesson->info().id, "11");

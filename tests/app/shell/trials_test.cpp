@@ -3,6 +3,7 @@
 #include "kernels/base/workbench/trials.hpp"
 
 #include "kernels/base/lab/assets.hpp"
+#include "kernels/base/workbench/orders.hpp"
 #include "kernels/catalog.hpp"
 #include "tests/app/shell/stage.hpp"
 
@@ -116,6 +117,38 @@ TEST_CASE("a kernel that is right here is tried elsewhere, and F8 goes where it 
   tried.stage.click("back_from_trial");
   tried.stage.frame();
   CHECK(tried.preset_asked() == lab::KnobValue("worked-example"));
+}
+
+TEST_CASE("the picture of an edited kernel does not wait for other orders of the threads",
+          "[ui_shell]") {
+  Tried tried;
+  CHECK_FALSE(tried.stage.lab.requests.back().orders);
+  const lab::Request& asked = tried.stage.lab.trial_requests.front();
+  CHECK(asked.orders);
+  CHECK(asked.params == tried.stage.lab.requests.back().params);
+  tried.stage.lab.updates.push_back(
+      {tried.stage.lab.trial_ticket(), LabProgress{0, "other orders of the threads"}});
+  tried.stage.frame();
+  CHECK(contains(tried.status(), "Right here; trying other orders of the threads"));
+  lab::Report trials;
+  trials.lesson = "online-softmax";
+  SECTION("that give other numbers") {
+    trials.add(lab::Check{workbench::kOrderCheck, false, 0, 0, "row 1 is 2 instead of 3"});
+    tried.stage.lab.updates.push_back({tried.stage.lab.trial_ticket(), trials});
+    tried.stage.frame();
+    CHECK(tried.status().starts_with("Wrong by the checks: thread_order."));
+    CHECK_FALSE(tried.stage.has("go_to_trial"));
+    CHECK(tried.trials() == 1);
+  }
+  SECTION("that give the same, once for a kernel: with other knobs a run has them itself") {
+    trials.add(lab::Check{workbench::kOrderCheck, true, 0, 0, "The same numbers"});
+    tried.stage.lab.updates.push_back({tried.stage.lab.trial_ticket(), trials});
+    tried.stage.frame();
+    CHECK_FALSE(tried.status().starts_with("Wrong"));
+    tried.stage.shell.key(Key::run, false);
+    tried.stage.frame();
+    CHECK(tried.stage.lab.requests.back().orders);
+  }
 }
 
 TEST_CASE("what is right with all trial settings is said to be", "[ui_shell]") {

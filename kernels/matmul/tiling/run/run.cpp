@@ -121,8 +121,8 @@ class BlockReader {
       tile.loads_so_far = so_far;
     }
     if (block_.variant != Variant::shared_tile) return;
-    fill_tile(a_, &KTile::a_slot, &KTile::a_reads);
-    fill_tile(b_, &KTile::b_slot, &KTile::b_reads);
+    fill_tile(a_, &KTile::a_slot, &KTile::a_reads, 1);
+    fill_tile(b_, &KTile::b_slot, &KTile::b_reads, trace_.tile);
   }
 
   BankWays bank_ways() const {
@@ -159,8 +159,9 @@ class BlockReader {
 
   /// A thread stores one element a k-tile (the one with its own number, see shared_tile) and then
   /// reads `tile` slots; so its n-th store and its reads n·tile … belong to k-tile n.
+  /// One place along k is `stride` elements of the tile.
   void fill_tile(const TileAccesses& tile, std::vector<int> KTile::*slots,
-                 std::vector<int> KTile::*reads) {
+                 std::vector<int> KTile::*reads, int stride) {
     std::vector<int> element_at;
     for (std::size_t number = 0; number < block_.k_tiles.size(); ++number) {
       KTile& k_tile = block_.k_tiles[number];
@@ -172,13 +173,19 @@ class BlockReader {
         }
         element_at[static_cast<std::size_t>(slot)] = static_cast<int>(thread);
       }
+      int up = 0, down = 0, before = 0;
       for (const std::vector<int>& slots_read : tile.reads) {
         const std::size_t first = number * static_cast<std::size_t>(trace_.tile);
         for (std::size_t i = first; i < first + static_cast<std::size_t>(trace_.tile); ++i) {
           const int element = element_at.at(static_cast<std::size_t>(slots_read.at(i)));
           ++(k_tile.*reads).at(static_cast<std::size_t>(element));
+          up += i > first && element - before == stride ? 1 : 0;
+          down += i > first && before - element == stride ? 1 : 0;
+          before = element;
         }
       }
+      const int all = threads_ * (trace_.tile - 1), way = up == all ? 1 : down == all ? -1 : 0;
+      k_tile.along_k = &tile == &a_ || k_tile.along_k == way ? way : 0;
     }
   }
 

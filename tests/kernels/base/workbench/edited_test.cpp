@@ -7,6 +7,7 @@
 #include "kernels/base/lab/assets.hpp"
 #include "kernels/base/workbench/compiler.hpp"
 #include "kernels/base/workbench/folders.hpp"
+#include "kernels/base/workbench/precompiled.hpp"
 #include "kernels/catalog.hpp"
 #include "tests/catch.hpp"
 #include "tests/kernels/base/workbench/own_cache.hpp"
@@ -211,6 +212,10 @@ TEST_CASE("a folder of the cache that was damaged is made again", "[workbench_ru
 
 TEST_CASE("a kernel is not blamed for a damaged cache", "[workbench_run]") {
   const tests::OwnCache cache;
+  // That of the other tests is not to be damaged.
+  const char* shared = std::getenv(kPrecompiledVariable);
+  const std::string kept = shared == nullptr ? "" : shared;
+  ::setenv(kPrecompiledVariable, (cache.folder / "precompiled").c_str(), 1);
   const std::string text(lab::asset(kPath));
   run(text);
   int damaged = 0;
@@ -228,6 +233,7 @@ TEST_CASE("a kernel is not blamed for a damaged cache", "[workbench_run]") {
   CHECK(again.ok());
   CHECK_FALSE(again.kernel->cached);
   CHECK(run(text).kernel->cached);
+  kept.empty() ? ::unsetenv(kPrecompiledVariable) : ::setenv(kPrecompiledVariable, kept.c_str(), 1);
 }
 
 }  // namespace

@@ -63,6 +63,19 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("the order in which an edited kernel reads its tiles is that of its trace",
+          "[workbench_run]") {
+  const tests::KeptCache cache;
+  std::string text(lab::asset(kFolder + "shared_tile.cu"));
+  const std::string upwards = "for (int kk = 0; kk < size.edge; ++kk)";
+  text.replace(text.find(upwards), upwards.size(), "for (int kk = size.edge - 1; kk >= 0; --kk)");
+  const lab::Report report = run("shared-tile", "shared_tile.cu", text);
+  CHECK(report.ok());
+  const nlohmann::json trace = report.trace, k_tiles = trace.at("block").at("k_tiles");
+  REQUIRE(k_tiles.size() == 4);
+  for (const auto& tile : k_tiles) CHECK(tile.at("along_k") == -1);
+}
+
 TEST_CASE("a barrier and a wait for copies that are missing are told with both lines",
           "[workbench_run]") {
   const tests::KeptCache cache;

@@ -12,6 +12,7 @@
 
 #include "kernels/base/lab/assets.hpp"
 #include "kernels/base/simt/clockless.hpp"
+#include "kernels/base/workbench/orders.hpp"
 #include "kernels/base/workbench/program.hpp"
 #include "kernels/base/workbench/sources.hpp"
 #include "kernels/catalog.hpp"
@@ -111,13 +112,15 @@ std::string edited(const Edit& edit) {
   return text.replace(at, edit.from.size(), edit.to);
 }
 
-lab::Report answered(const Edit& edit, lab::Request::Action action) {
+lab::Report answered(const Edit& edit, lab::Request::Action action, bool orders = false,
+                     const lab::Settings& params = {}) {
   lab::NoProgress progress;
   return answer({.lesson = edit.lesson,
-                 .params = {},
+                 .params = params,
                  .action = action,
                  .backend = "emulated",
-                 .kernel = lab::KernelEdit{edit.path, edited(edit)}},
+                 .kernel = lab::KernelEdit{edit.path, edited(edit)},
+                 .orders = orders},
                 progress);
 }
 
@@ -149,6 +152,39 @@ TEST_CASE("what is wrong elsewhere than on show is named with its setting", "[wo
     CHECK(wrong->knobs == edit.knobs);
     CHECK(contains(wrong->found, edit.found));
   }
+}
+
+TEST_CASE("trials come after the orders of the threads that the run had no time for",
+          "[workbench_run]") {
+  const tests::KeptCache cache;
+  const Edit without_barrier{"online-softmax",
+                             "kernels/attention/online_softmax/one_pass.cu",
+                             "  __syncthreads();  // every warp's slot must be written",
+                             "  // every warp's slot",
+                             "",
+                             ""};
+  const lab::Settings two_warps = {{"head_dim", std::int64_t{64}}, {"tile_width", std::int64_t{4}}};
+  const lab::Report wrong =
+      answered(without_barrier, lab::Request::Action::trials, true, two_warps);
+  REQUIRE(wrong.checks.size() == 1);
+  CHECK(wrong.checks.front().id == kOrderCheck);
+  CHECK_FALSE(wrong.checks.front().ok);
+  CHECK(contains(wrong.summary, "With the threads of a block in descending order"));
+  CHECK(trials_of(wrong).empty());
+
+  const Edit same{"online-softmax",
+                  "kernels/attention/online_softmax/one_pass.cu",
+                  "return m == -INFINITY ? 0.0f : m;",
+                  "return m == -INFINITY ? 0.0f : m; ",
+                  "",
+                  ""};
+  const lab::Report run = answered(same, lab::Request::Action::run);
+  CHECK(std::none_of(run.checks.begin(), run.checks.end(),
+                     [](const lab::Check& check) { return check.id == kOrderCheck; }));
+  const lab::Report right = answered(same, lab::Request::Action::trials, true);
+  CHECK(right.checks.front().id == kOrderCheck);
+  CHECK(right.ok());
+  CHECK(trials_of(right).size() == lesson("online-softmax").trials().size());
 }
 
 TEST_CASE("code that kernels of other sources have in them is tried with those",

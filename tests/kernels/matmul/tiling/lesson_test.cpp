@@ -78,6 +78,7 @@ TEST_CASE("the trace of shared-tile tells who loaded what", "[tiling]") {
         }
       }
       CHECK(tile.loads_so_far == loads);
+      CHECK(tile.along_k == 1);
     }
     CHECK(trace.padding == (padding ? 4 : 0));
     CHECK(trace.bank_ways.store_a == (padding ? 1 : 2));

@@ -204,6 +204,32 @@ TEST_CASE("the picked thread's formula adds up", "[tiling_scene]") {
   }
 }
 
+TEST_CASE("the frame on what the picked thread reads goes the way of its reads", "[tiling_scene]") {
+  Shown shown(sizes(4, 8, 8, 8));
+  lab::Report report = shown.report();
+  shown.click("c_3_2", {1, 2});
+  const auto framed = [&](int along_k) {
+    nlohmann::json trace = report.trace;
+    for (auto& tile : trace["block"]["k_tiles"]) tile["along_k"] = along_k;
+    report.trace = trace;
+    shown.player().load(report);
+    std::vector<Key> all;
+    for (const int phase : {1, 2}) {
+      const Picture picture = shown->picture(shown->extent(), shown.player().view({2, phase}));
+      for (const char* name : {"one_element", "its_partner"}) {
+        if (const auto* frame = tests::mark_of<Frame>(picture, name))
+          all.push_back(frame->round.front());
+      }
+    }
+    return all;
+  };
+  using Keys = std::vector<Key>;
+  CHECK(framed(1) == Keys{{"sa", 3, 0}, {"sb", 0, 2}, {"sa", 3, 3}, {"sb", 3, 2}});
+  CHECK(framed(-1) == Keys{{"sa", 3, 3}, {"sb", 3, 2}, {"sa", 3, 0}, {"sb", 0, 2}});
+  CHECK(framed(0).empty());
+  CHECK(shown->steps().lasts == std::vector<double>{1, 1, 2, 1});
+}
+
 TEST_CASE("in naive, threads are numbered down the rows", "[tiling_scene]") {
   Shown shown(with(sizes(4, 8, 8, 8), "variant", "naive"));
   CHECK(shown->thread_of(1) == 4);
