@@ -45,12 +45,13 @@ void make(const Job& job, const fs::path& folder) {
 }  // namespace
 
 std::vector<std::string> precompiled_headers(const Job& job) {
-  const char* wanted = std::getenv(kPrecompiledVariable);
-  if (wanted != nullptr && std::string_view(wanted) == "no") return {};
+  const char* set = std::getenv(kPrecompiledVariable);
+  const std::string_view wanted = set == nullptr ? "" : set;
+  if (wanted == "no") return {};
   std::string key = job.headers.filename().string() + job.compiler.program + job.compiler.name;
   for (const std::string& flag : job.flags) key += flag + ' ';
   try {
-    const fs::path all = wanted != nullptr ? fs::path(wanted) : cache_folder() / "precompiled";
+    const fs::path all = !wanted.empty() ? fs::path(wanted) : cache_folder() / "precompiled";
     const fs::path folder = all / lab::hash_of(key);
     std::error_code error;
     fs::create_directories(all, error);
