@@ -64,8 +64,7 @@ Picture DecodeScene::picture(const Extent& extent, const View& view) const {
 Box DecodeScene::launched(Cursor cursor) const {
   return column(
       {"right"},
-      {row({"memory"}, {cache(cursor)},
-           {.weight = 1.8f, .least_height = 2.1f, .place = Place::device_memory}),
+      {row({"memory"}, {cache(cursor)}, {.weight = 1.8f, .least_height = 2.1f}),
        // What is guessed is written here, above the boxes below.
        box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}),
        row({"below"}, {lanes(cursor), parts(cursor)}, {.weight = 1.5f, .least_height = 3.6f})},
