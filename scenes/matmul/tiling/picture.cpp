@@ -396,12 +396,15 @@ Box TilingScene::tile(const TilingMoment& now, const View& view, bool is_a) cons
     const int line = is_a ? picked(view) / edge : picked(view) % edge, last = deep - 1;
     made.marks.push_back(is_a ? Frame{{"picked_row"}, {{name, line, 0}, {name, line, last}}}
                               : Frame{{"picked_column"}, {{name, 0, line}, {name, last, line}}});
-    // What it reads first, and last once it has multiplied: on the way there the frame passes all between.
-    const int way = k_tile(number).along_k;
+    // What it has still to read: all of it behind the barrier, what it read last once it has multiplied.
+    const bool waits = now.phase == Phase::barrier_after_load;
+    const int way = waits ? 1 : k_tile(number).along_k, end = way > 0 ? last : 0;
     if (shared() && now.phase <= Phase::multiply && way != 0) {
-      const int k = (now.phase == Phase::multiply) == (way > 0) ? edge - 1 : 0;
-      made.marks.push_back(is_a ? Frame{{"one_element"}, {{name, line, k}}, State::current}
-                                : Frame{{"its_partner"}, {{name, k, line}}, State::current});
+      const int k = waits ? 0 : end;
+      const State state = waits ? State::plain : State::current;
+      made.marks.push_back(
+          is_a ? Frame{{"one_element"}, {{name, line, k}, {name, line, end}}, state}
+               : Frame{{"its_partner"}, {{name, k, line}, {name, end, line}}, state});
     }
   }
   return made;

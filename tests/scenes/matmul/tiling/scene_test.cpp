@@ -224,9 +224,10 @@ TEST_CASE("the frame on what the picked thread reads goes the way of its reads",
     return all;
   };
   using Keys = std::vector<Key>;
+  // Behind the barrier nobody knows the way yet.
   CHECK(framed(1) == Keys{{"sa", 3, 0}, {"sb", 0, 2}, {"sa", 3, 3}, {"sb", 3, 2}});
-  CHECK(framed(-1) == Keys{{"sa", 3, 3}, {"sb", 3, 2}, {"sa", 3, 0}, {"sb", 0, 2}});
-  CHECK(framed(0).empty());
+  CHECK(framed(-1) == Keys{{"sa", 3, 0}, {"sb", 0, 2}, {"sa", 3, 0}, {"sb", 0, 2}});
+  CHECK(framed(0) == Keys{{"sa", 3, 0}, {"sb", 0, 2}});
   CHECK(shown->steps().lasts == std::vector<double>{1, 1, 2, 1});
 }
 
