@@ -318,18 +318,23 @@ void Placer::put(const picture::Frame& m) {
 }
 
 /// Where a line of text of this length stands at an area: above it if that is free, else where the least
-/// is covered of below it and the places right and left of these.
+/// is covered of below it and the places right and left of these; where words are in the way of all of them, inside.
 Point Placer::beside(const Area& of, float length, const Key& key) const {
+  constexpr float kWordsInTheWay = 1e5f;
   const float high = height(Face::note), gap = px(1);
   const float most = std::max(area_.x0, area_.x1 - length);
   Point best{};
   float least = INFINITY;
-  for (const float y : {of.y0 - high - gap, of.y1 + gap}) {
-    for (const float x : {of.x0, of.x1 - length, of.center().x - length / 2}) {
+  const float within = 3 * gap;
+  for (const float y : {of.y0 - high - gap, of.y1 + gap, of.y1 - high - within, of.y0 + within}) {
+    const bool outside = y < of.y0 || y >= of.y1;
+    if (!outside && least < kWordsInTheWay) break;
+    const float in = outside ? 0 : within;
+    for (const float x : {of.x0 + in, of.x1 - length - in, of.center().x - length / 2}) {
       const Point at{std::clamp(x, area_.x0, most), y};
       const bool inside = y >= area_.y0 && y + high <= area_.y1;
-      const float ink = crowd({at.x, at.y, at.x + length, at.y + high}, key, 1e5f);
-      const float cost = inside ? std::min(ink, 1e5f) : 1e6f;
+      const float ink = crowd({at.x, at.y, at.x + length, at.y + high}, key, kWordsInTheWay);
+      const float cost = inside ? std::min(ink, kWordsInTheWay) : 10 * kWordsInTheWay;
       if (cost >= least) continue;
       least = cost;
       best = at;

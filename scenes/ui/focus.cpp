@@ -170,7 +170,9 @@ void Focus::scroll_to(ImGuiWindow* window, ImVec2 min, ImVec2 max) {
   bool moved = false;
   for (; window != nullptr; window = window->ParentWindow) {
     const ImRect& seen = window->InnerRect;
-    if (scrolls_by_hand(*window)) {
+    // What fills the window, as a stop that scrolls it, is in sight wherever it stands.
+    const bool fills = min.y <= seen.Min.y && max.y >= seen.Max.y;
+    if (scrolls_by_hand(*window) && !fills) {
       float by = 0;
       if (max.y + room > seen.Max.y) by = max.y + room - seen.Max.y;
       if (min.y - room - by < seen.Min.y) by = min.y - room - seen.Min.y;

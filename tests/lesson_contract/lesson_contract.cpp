@@ -130,7 +130,7 @@ void check_knob_ends(const lab::Lesson& lesson) {
   check_report(lesson, {});
   const lab::Settings defaults = lesson.knobs().defaults();
   std::map<std::string, bool> changes;
-  tests::Part part("runs at the ends of " + lesson.info().id, 2);
+  tests::Part part("runs at the ends of " + lesson.info().id, 3);
   for (const lab::Settings& settings : contract::knob_ends(lesson)) {
     if (part.skips()) continue;
     check_report(lesson, settings);
@@ -154,7 +154,7 @@ void check_knob_ends(const lab::Lesson& lesson) {
 }
 
 void check_mixtures(const lab::Lesson& lesson) {
-  constexpr int kMixtures = tests::kFewShapes ? 12 : 30;
+  constexpr int kMixtures = tests::kFewShapes ? 9 : 30;
   int tried = 0, taken = 0;
   // A lesson with many knobs refuses more of what chance puts together: it is asked on until as many ran.
   for (const lab::Settings& settings : contract::knob_mixtures(lesson, 4 * kMixtures)) {

@@ -180,7 +180,7 @@ void check_questions(const lab::Lesson& lesson) {
   constexpr int kRuns = tests::kFewShapes ? 40 : 200;
   const auto scene = tests::scene_of(lesson.info().id);
   std::vector<lab::Settings> cases = contract::some_knob_ends(lesson);
-  tests::Part part("questions of " + lesson.info().id, 3);
+  tests::Part part("questions of " + lesson.info().id, 5);
   for (const lab::Settings& settings : contract::knob_mixtures(lesson, kRuns)) {
     if (!part.skips() && contract::takes(lesson, settings)) cases.push_back(settings);
   }

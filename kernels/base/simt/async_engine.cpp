@@ -57,8 +57,10 @@ void AsyncEngine::begin_block(const AsyncShape& shape) {
 
 // ---- knowledge ----------------------------------------------------------------------------------
 
-void AsyncEngine::join(Clock* into, const Clock* from) const {
-  for (std::size_t i = 0; i < stride_; ++i) into[i] = std::max(into[i], from[i]);
+// Unchecked: with a check at each number this is a fifth of an emulated GEMM.
+__attribute__((no_sanitize("address"), no_sanitize("thread"), no_sanitize("undefined"))) void
+AsyncEngine::join(Clock* into, const Clock* from) const {
+  for (std::size_t i = 0; i < stride_; ++i) into[i] = from[i] > into[i] ? from[i] : into[i];
 }
 
 void AsyncEngine::block_met(int rank) {

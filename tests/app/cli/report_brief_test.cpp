@@ -47,7 +47,7 @@ lab::Table table_of(std::vector<lab::Column> columns, std::vector<std::vector<la
 }  // namespace
 
 TEST_CASE("run fits the terminal: sentence, main table, checks on a line, few numbers", "[cli]") {
-  Part part("runs in a terminal", 3);
+  Part part("runs in a terminal", 5);
   for (const std::string& lesson : lesson_ids()) {
     if (part.skips()) continue;
     const auto report = run_tilestep({"run", lesson, "--backend", "emulated", "--json"}).json();

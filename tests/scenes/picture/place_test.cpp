@@ -604,6 +604,23 @@ TEST_CASE("the frame of a lit box stands on the slab of its place", "[picture]")
   CHECK(canvas.outlines[1].first == Area{36, 36, 94, 94});
 }
 
+TEST_CASE("a frame's words stand inside where others are in the way outside", "[picture]") {
+  const auto guess_of = [](const char* label) {
+    Picture picture;
+    picture.root = column({"all"}, {box({"upper"}, {Cells{items("above", 4)}}, text(label)),
+                                    box({"lower"}, {Cells{items("below", 4)}}, text(label))});
+    picture.root.boxes[1].marks.emplace_back(
+        Frame{{"guess"}, {{"upper"}}, State::predicted, text("your guess: 64")});
+    const Placed placed = place(picture, {0, 0, 240, 300}, Typewriter());
+    CHECK(faults(placed).empty());
+    REQUIRE(words_of(placed, {"guess"}) != nullptr);
+    const Area words = words_of(placed, {"guess"})->area, frame = piece_of(placed, {"guess"})->area;
+    return words.y0 >= frame.y0 && words.y1 <= frame.y1;
+  };
+  CHECK(guess_of("all of the keys up to now"));
+  CHECK_FALSE(guess_of("keys"));
+}
+
 TEST_CASE("what is lit at the edge of a picture has its outline in it", "[picture]") {
   Drawn canvas;
   Cells cells{items("cell", 4)};
