@@ -15,7 +15,7 @@
 
 namespace tilestep::simt {
 
-/// Bytes of a run's evidence. The lessons' own runs have up to 1.6 MiB.
+/// Bytes of a run's evidence. Those of the lessons' trial settings have less (tested).
 inline constexpr std::size_t kMostEvidence = std::size_t{11} << 18;
 
 /// Evidence as it comes, of all devices of a run in the order in which they are used.

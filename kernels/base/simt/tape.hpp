@@ -81,6 +81,8 @@ struct Tape {
   unsigned long long* count = nullptr;
   unsigned long long capacity = 0;
   int chosen_thread = 0;
+  /// Loads, and stores, are recorded of the threads of a block whose number these divide.
+  std::uint32_t loads_of = 1, stores_of = 1;
 
   /// False for a tape of no trace.
   explicit operator bool() const { return entries != nullptr; }
@@ -116,10 +118,14 @@ struct Tape {
 
   __device__ void access(std::uint32_t site, std::uint64_t byte_offset, std::uint16_t bytes,
                          AccessKind kind) const {
+    if (thread_number() % (kind == AccessKind::load ? loads_of : stores_of) != 0) return;
     put(atomicAdd(count, 1ULL), site, byte_offset, 0, bytes, kind);
   }
 
  private:
+  __device__ static std::uint32_t thread_number() {
+    return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+  }
   __device__ SIMT_UNWATCHED void put(unsigned long long slot, std::uint32_t site,
                                      std::uint64_t data, std::uint32_t index, std::uint16_t bytes,
                                      AccessKind kind) const {
@@ -127,7 +133,7 @@ struct Tape {
     entries[slot] = {
         data,
         (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x,
-        (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x,
+        thread_number(),
         site,
         index,
         bytes,

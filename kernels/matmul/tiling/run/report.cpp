@@ -69,8 +69,8 @@ std::vector<lab::Check> checks_of(const Outcome& outcome) {
   if (!trace.rungs.empty()) {
     all.push_back(lab::none_wrong(
         "one_owner", outcome.uneven,
-        "In the block that is drawn each element of C is stored by one thread, once, and all "
-        "threads store and read as much; exact."));
+        "In the block that is drawn each element of C is stored by one thread, once, all threads "
+        "store as much, and the first threads of its warps read as much; exact."));
     return all;
   }
   const lab::Check of_block[] = {

@@ -12,10 +12,13 @@ namespace tilestep::tiling {
 namespace {
 
 constexpr int kNobody = -1;
+/// Threads of a block are alike: one in so many says what it reads, in two runs, and in one what it stores. All of them
+/// would leave more than is checked of a run whose process nobody trusts (kMostEvidence).
+constexpr std::uint32_t kOneIn = 32;
 
-/// What the threads of one block did.
+/// What the threads of one block did, one in kOneIn or all of them.
 struct BlockLog {
-  std::vector<int> stores;  ///< of each thread: elements of C
+  std::vector<int> stores;  ///< elements of C
   std::vector<int> reads;   ///< numbers of the tiles in shared memory
   std::vector<int> requests;
   std::vector<int> owners;  ///< of each element of C; kNobody: not one thread, once
@@ -34,48 +37,52 @@ std::size_t tape_capacity(Variant variant, const GemmShape& shape) {
   return elements * 3 + 3 * inputs + elements * (steps + 1) * eighths / 8;
 }
 
-BlockLog log_block(simt::Device& device, Variant variant, const GemmShape& shape,
-                   std::int64_t seed) {
+BlockLog log_block(simt::Device& device, Variant variant, const GemmShape& shape, std::int64_t seed,
+                   std::uint32_t stores_of) {
   const auto& kernels = kernels_of(device);
   const bool bf16 = variant == Variant::tensor_core;
   const Matrices matrices = make_matrices(shape, seed, bf16);
   const simt::Buffer<float> a(device, matrices.a), b(device, matrices.b);
   simt::Buffer<float> c(device, numeric::elements_of(shape.m, shape.n));
   simt::Trace records(device, tape_capacity(variant, shape));
+  simt::Tape tape = records.tape();
+  tape.loads_of = kOneIn;
+  tape.stores_of = stores_of;
   const Operands operands{a.span(), b.span(), c.span(), {}};
   if (variant == Variant::shared_tile) {
     PictureRun run{.variant = variant, .tile = shape.m};
     run.blocks_down = run.blocks_across = 1;
-    kernels.picture(device, run, shape, operands, records.tape());
+    kernels.picture(device, run, shape, operands, tape);
     device.synchronize();
   } else if (bf16) {
     const simt::Buffer<std::uint16_t> a_bits(device, bf16_bits(matrices.a)),
         b_bits(device, bf16_bits(matrices.b));
     kernels.gemm_bf16(device, kBestConfiguration, shape,
-                      {a_bits.span(), b_bits.span(), c.span(), {}}, records.tape());
+                      {a_bits.span(), b_bits.span(), c.span(), {}}, tape);
     device.synchronize();
   } else {
-    kernels.gemm(device, variant, kBestConfiguration, shape, operands, records.tape());
+    kernels.gemm(device, variant, kBestConfiguration, shape, operands, tape);
     device.synchronize();
   }
   const int number_bytes = bf16 ? 2 : 4;  // of what is in the tiles
   BlockLog log;
   log.owners.assign(c.count(), kNobody);
   std::vector<int> times(c.count());
+  const auto add = [](std::vector<int>& counts, std::size_t thread, int count) {
+    if (counts.size() <= thread) counts.resize(thread + 1);
+    counts[thread] += count;
+  };
   for (const simt::TraceRecord& record : records.download().records) {
     const std::size_t thread = record.thread;
-    for (auto* counts : {&log.stores, &log.reads, &log.requests}) {
-      if (counts->size() <= thread) counts->resize(thread + 1);
-    }
     const bool tile = record.site == kSiteTileA || record.site == kSiteTileB;
     if (tile && record.kind == simt::AccessKind::load) {
-      log.reads[thread] += record.bytes / number_bytes;
-      ++log.requests[thread];
+      add(log.reads, thread / kOneIn, record.bytes / number_bytes);
+      add(log.requests, thread / kOneIn, 1);
     }
     if (record.site != kSiteC) continue;
     for (std::uint64_t byte = 0; byte < record.bytes; byte += sizeof(float)) {
       const std::size_t element = (record.byte_offset + byte) / sizeof(float);
-      ++log.stores[thread];
+      add(log.stores, thread / stores_of, 1);
       log.owners.at(element) = ++times[element] == 1 ? static_cast<int>(thread) : kNobody;
     }
   }
@@ -130,11 +137,12 @@ Rung record_rung(simt::Device& device, Variant variant, const Params& params,
   // What one more k-tile adds: some kernels read a step ahead, and one too many at the end, warp_tile
   // from the next of three stages, which must have been written.
   const int first = variant == Variant::warp_tile ? 3 : 1;
-  const auto log = [&](int k_tiles) {
-    return log_block(device, variant, {rung.rows, rung.columns, k_tiles * rung.depth}, params.seed);
+  const auto log = [&](int k_tiles, std::uint32_t stores_of) {
+    return log_block(device, variant, {rung.rows, rung.columns, k_tiles * rung.depth}, params.seed,
+                     stores_of);
   };
-  const BlockLog one = log(first), two = log(first + 1);
-  if (two.stores.empty() || one.stores.size() != two.stores.size()) {
+  const BlockLog one = log(first, kOneIn), two = log(first + 1, 1);
+  if (two.stores.empty() || two.reads.empty() || one.reads.size() != two.reads.size()) {
     throw Error(std::string(name_of(variant)) + " did not record a block");
   }
   rung.threads = static_cast<int>(two.stores.size());

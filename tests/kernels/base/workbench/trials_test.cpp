@@ -12,6 +12,7 @@
 
 #include "kernels/base/lab/assets.hpp"
 #include "kernels/base/simt/clockless.hpp"
+#include "kernels/base/simt/evidence.hpp"
 #include "kernels/base/workbench/orders.hpp"
 #include "kernels/base/workbench/program.hpp"
 #include "kernels/base/workbench/sources.hpp"
@@ -77,11 +78,13 @@ TEST_CASE("trial settings are right with the lesson's own kernels, and run every
       INFO(words_of(settings));
       for (const auto order : {simt::ThreadOrder::ascending, simt::ThreadOrder::shuffled}) {
         std::vector<const void*> launched;
-        const auto device =
-            simt::make_emulated_device(emulated_kernels(), {.order = order, .launched = &launched});
+        simt::EvidenceWriter evidence;
+        const auto device = simt::make_witnessed_device(
+            emulated_kernels(), {.order = order, .launched = &launched}, evidence);
         lab::Report report;
         CHECK_NOTHROW(report = lesson->run(settings, *device, progress));
         CHECK(report.ok());
+        CHECK_FALSE(evidence.full());  // else its exercises are judged no more
         kernels.insert(launched.begin(), launched.end());
       }
     }
