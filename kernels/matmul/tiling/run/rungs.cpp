@@ -24,17 +24,12 @@ struct BlockLog {
   std::vector<int> owners;  ///< of each element of C; kNobody: not one thread, once
 };
 
-/// Room for all that a block stores, and reads of shared memory.
+/// Room for all that a block stores, and what one thread in kOneIn reads of shared memory: at most 2 for each element of C.
 std::size_t tape_capacity(Variant variant, const GemmShape& shape) {
   const std::size_t elements = numeric::elements_of(shape.m, shape.n);
   const auto steps = static_cast<std::size_t>(shape.k / k_at_once(variant));
   const std::size_t inputs = numeric::elements_of(shape.m + shape.n, shape.k);
-  // Reads for each element of C, in eighths: 2, 9/8, 16/64, and with 16 bytes at a time less.
-  const std::size_t eighths = variant == Variant::shared_tile        ? 16
-                              : variant == Variant::register_tile_1d ? 9
-                              : variant == Variant::register_tile_2d ? 2
-                                                                     : 1;
-  return elements * 3 + 3 * inputs + elements * (steps + 1) * eighths / 8;
+  return elements * 3 + 3 * inputs + 2 * elements * (steps + 1) / kOneIn;
 }
 
 BlockLog log_block(simt::Device& device, Variant variant, const GemmShape& shape, std::int64_t seed,
