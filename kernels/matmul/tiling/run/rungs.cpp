@@ -45,20 +45,18 @@ BlockLog log_block(simt::Device& device, Variant variant, const GemmShape& shape
   tape.stores_of = stores_of;
   const Operands operands{a.span(), b.span(), c.span(), {}};
   if (variant == Variant::shared_tile) {
-    PictureRun run{.variant = variant, .tile = shape.m};
-    run.blocks_down = run.blocks_across = 1;
+    const PictureRun run{.variant = variant, .tile = shape.m, .blocks_down = 1, .blocks_across = 1};
     kernels.picture(device, run, shape, operands, tape);
-    device.synchronize();
   } else if (bf16) {
     const simt::Buffer<std::uint16_t> a_bits(device, bf16_bits(matrices.a)),
         b_bits(device, bf16_bits(matrices.b));
     kernels.gemm_bf16(device, kBestConfiguration, shape,
                       {a_bits.span(), b_bits.span(), c.span(), {}}, tape);
-    device.synchronize();
+    device.synchronize();  // before the bits go
   } else {
     kernels.gemm(device, variant, kBestConfiguration, shape, operands, tape);
-    device.synchronize();
   }
+  device.synchronize();
   const int number_bytes = bf16 ? 2 : 4;  // of what is in the tiles
   BlockLog log;
   log.owners.assign(c.count(), kNobody);

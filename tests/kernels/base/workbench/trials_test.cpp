@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -98,7 +99,9 @@ TEST_CASE("trial settings are right with the lesson's own kernels, and run every
       if (!header && !has_kernel(lab::asset(source), names)) never.insert(source);
     }
   }
-  CHECK(never == not_here);
+  // Of the lessons of the day none but these; of all of them these.
+  CHECK(std::includes(not_here.begin(), not_here.end(), never.begin(), never.end()));
+  if (tests::all_is_wanted()) CHECK(never == not_here);
 }
 
 /// An edit that looks right at the defaults.
@@ -201,7 +204,7 @@ TEST_CASE("code that kernels of other sources have in them is tried with those",
       ""};
   const lab::Report report = answered(same, lab::Request::Action::trials);
   CHECK(report.ok());
-  CHECK(trials_of(report).size() >= 8);  // of mla it has another kernel
+  CHECK(trials_of(report).size() == lesson("decode").trials().size());
 }
 
 TEST_CASE("a kernel of the bench alone is tried in a small bench", "[workbench_run]") {
