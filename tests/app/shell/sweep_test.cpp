@@ -217,8 +217,7 @@ float share_of(const nlohmann::json& part, ImVec2 screen) {
 TEST_CASE("what lies over the window holds together at every size and look", "[ui_sweep]") {
   const auto& lessons = tilestep::lessons();
   tests::Part part("scenarios", 3);
-  std::size_t turn =
-      0;  // of those that are left out too: each scenario is always of the same lesson
+  std::size_t turn = 0;  // of what is left out too: a scenario keeps its lesson
   for (const Scenario& scenario : scenarios()) {
     const lab::Lesson* lesson = lessons[turn++ % lessons.size()];
     if (!part.skips()) sweep(scenario, lesson->info().id);
