@@ -318,7 +318,8 @@ void Placer::put(const picture::Frame& m) {
 }
 
 /// Where a line of text of this length stands at an area: above it if that is free, else where the least
-/// is covered of below it and the places right and left of these; where words are in the way of all of them, inside.
+/// is covered of below it and the places right and left of these; where words are in the way of all of them, inside, or
+/// where it covers the least of them.
 Point Placer::beside(const Area& of, float length, const Key& key) const {
   constexpr float kWordsInTheWay = 1e5f;
   const float high = height(Face::note), gap = px(1);
@@ -333,8 +334,14 @@ Point Placer::beside(const Area& of, float length, const Key& key) const {
     for (const float x : {of.x0 + in, of.x1 - length - in, of.center().x - length / 2}) {
       const Point at{std::clamp(x, area_.x0, most), y};
       const bool inside = y >= area_.y0 && y + high <= area_.y1;
-      const float ink = crowd({at.x, at.y, at.x + length, at.y + high}, key, kWordsInTheWay);
-      const float cost = inside ? std::min(ink, kWordsInTheWay) : 10 * kWordsInTheWay;
+      const Area place{at.x, at.y, at.x + length, at.y + high};
+      float cost = inside ? std::min(crowd(place, key, kWordsInTheWay), kWordsInTheWay)
+                          : 10 * kWordsInTheWay;
+      for (const Words& w : out_.words) {
+        if (!inside || !meet(w.area, place)) continue;
+        cost += (std::min(w.area.x1, place.x1) - std::max(w.area.x0, place.x0)) *
+                (std::min(w.area.y1, place.y1) - std::max(w.area.y0, place.y0));
+      }
       if (cost >= least) continue;
       least = cost;
       best = at;
