@@ -148,6 +148,11 @@ std::string Offscreen::renderer() const {
 }
 
 void Offscreen::shoot(const ShotOptions& options) {
+  const Pixels shown = draw(options);
+  write_output(options.out, png_bytes(shown.width, shown.height, shown.rgb), options.force);
+}
+
+Pixels Offscreen::draw(const ShotOptions& options) {
   const ImGuiScope imgui;
   Rehearsal rehearsal(options.shell);
   Shell& shell = *rehearsal.shell;
@@ -159,9 +164,8 @@ void Offscreen::shoot(const ShotOptions& options) {
   rehearsal.settle_all(options);
   ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
   const Pixels all{options.width, options.height, state_->target.pixels()};
-  const Pixels shown = options.picture_alone ? cut_out(all, part_named(shell, "picture")) : all;
-  write_output(options.out, png_bytes(shown.width, shown.height, shown.rgb), options.force);
   if (!options.ui_map.empty()) write_output(options.ui_map, shell.ui_map_json(), options.force);
+  return options.picture_alone ? cut_out(all, part_named(shell, "picture")) : all;
 }
 
 // ---- films ---------------------------------------------------------------------------------------

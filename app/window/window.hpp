@@ -56,6 +56,8 @@ class Offscreen {
   Offscreen& operator=(const Offscreen&) = delete;
   /// As take_shot.
   void shoot(const ShotOptions& options);
+  /// The same picture, not written.
+  Pixels draw(const ShotOptions& options);
   /// Plays the steps by a clock that goes on by a frame at a time, and gives each frame to `take`, until
   /// the film is over or `take` answers false.
   void film(const FilmOptions& options, const std::function<bool(const Pixels&)>& take);

@@ -222,6 +222,28 @@ TEST_CASE("a shot has the size asked for and a map of what is on it", "[tour]") 
   }
 }
 
+TEST_CASE("a sheet has every stop of a lesson, each another picture", "[tour]") {
+  if (!pictures_work()) return;
+  TemporaryFolder folder;
+  const std::string out = folder.path().string();
+  const std::vector<std::string> sheet = {"tour",   "--sheet", "--lesson", "coalescing",
+                                          "--size", "640x400", "--out",    out};
+  const Outcome outcome = run_tilestep(sheet);
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK(outcome.out == (folder.path() / "coalescing.png").string() + "\n");
+  const int stops = count_of(
+      file_text(fs::path(paths::kSource) / "assets" / "lessons" / "memory" / "coalescing.md"),
+      "<!-- stop:");
+  const PictureSize size = png_size(folder.path() / "coalescing.png");
+  CHECK(size.width == 3 * 328 + 8);
+  CHECK(size.height == static_cast<unsigned>((stops + 2) / 3 * 208 + 8));
+  CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
+  const Outcome alone = run_tilestep({"tour", "--out", out, "--size", "640x400"});
+  CHECK(alone.code == 2);
+  CHECK(alone.err.find("--sheet") != std::string::npos);
+}
+
 TEST_CASE("a capsule gives the picture of the run that it keeps", "[tour]") {
   if (!pictures_work()) return;
   TemporaryFolder folder;
