@@ -43,10 +43,14 @@ nlohmann::json AnyFields::columns_to_json(Object list, const Items& items) const
   nlohmann::json to = nlohmann::json::object();
   for (const Field& field : fields_) {
     if (!field.write) continue;
-    nlohmann::json& column = to[field.name] = nlohmann::json::array();
+    nlohmann::json column = nlohmann::json::array();
+    bool none = field.optional;
     for (std::size_t i = 0; i < items.size(list); ++i) {
-      column.push_back(field.write(items.at(list, i)));
+      nlohmann::json value = field.write(items.at(list, i));
+      none = none && value.is_discarded();
+      column.push_back(value.is_discarded() ? nlohmann::json() : std::move(value));
     }
+    if (!none) to[field.name] = std::move(column);
   }
   return to;
 }
@@ -58,11 +62,15 @@ void AnyFields::read_columns(const Place& from, void* list, const Items& items,
       for (std::size_t i = 0; i < items.size(list); ++i) field.read(from, items.at(list, i));
       continue;
     }
+    if (field.optional && !from.find(field.name)) continue;
     const Place column = from.at(field.name);
     if (count != kAnyCount) column.require_size(static_cast<std::size_t>(count));
     items.resize(list, column.size());
     count = static_cast<std::int64_t>(items.size(list));  // where any will do, the first column's
-    for (std::size_t i = 0; i < items.size(list); ++i) field.read(column.at(i), items.at(list, i));
+    for (std::size_t i = 0; i < items.size(list); ++i) {
+      const Place entry = column.at(i);
+      if (!field.optional || !entry.json().is_null()) field.read(entry, items.at(list, i));
+    }
   }
 }
 

@@ -28,8 +28,8 @@ inline constexpr int kMostCount = 1 << 30;
 /// How a float is written: by the shortest decimal that names it, or as the double that it equals.
 enum class Digits { shortest, all };
 
-/// Fields of some struct whose type is forgotten: everything that need not be compiled once a struct. An object is
-/// given by its address, and nothing is written to one that only gets read.
+/// The fields of a struct with its type erased, so that this code is compiled once, not once per struct. Objects are
+/// passed by address; an object that is only read is never written.
 class AnyFields {
  public:
   using Object = const void*;

@@ -225,7 +225,9 @@ std::vector<picture::Subject> MoeRoutingScene::subjects_of_row(std::string_view 
   if (row < 0) return {};
   if (table_id == "experts") return {{"expert", row}};
   if (table_id == "assignments") return {{"token", row / trace_.top_k}};
-  if (table_id == "tiles") return {{"tile", row}};
+  if (table_id == "tiles" && row < std::ssize(trace_.tiles)) {
+    return {{"expert", trace_.tiles[static_cast<std::size_t>(row)].expert}};
+  }
   return {};
 }
 

@@ -370,3 +370,22 @@ TEST_CASE("columns of any length have one length", "[lab]") {
     CHECK(tests::contains(error_of([&] { fields.from_json(uneven, "items"); }), "size"));
   }
 }
+
+TEST_CASE("documents from before a column was there come back as they are", "[lab]") {
+  struct Items {
+    std::vector<Item> items;
+  };
+  const auto fields = lab::Fields<Items>().columns(
+      "items", &Items::items,
+      lab::Fields<Item>().whole("weight", &Item::weight).real("size", &Item::size).left_out_for(0),
+      lab::kAnyCount);
+  const json before = {{"items", {{"weight", {1, 2}}}}};
+  const Items read = fields.from_json(before, "items");
+  CHECK(read.items == std::vector<Item>{{1, 0}, {2, 0}});
+  CHECK(fields.to_json(read) == before);
+  const Items mixed{{{1, 0.5F}, {2, 0}}};
+  const json written = fields.to_json(mixed);
+  CHECK(written["items"]["size"] == json({0.5, nullptr}));
+  CHECK(fields.from_json(written, "items").items == mixed.items);
+  CHECK_THROWS_AS(fields.from_json({{"items", {{"size", {0.5}}}}}, "items"), Error);
+}
