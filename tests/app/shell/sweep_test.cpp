@@ -307,6 +307,7 @@ TEST_CASE("on a stage the picture has 70 % of the screen", "[ui_sweep]") {
       stage.draw(size, design_scale(static_cast<int>(size.x), static_cast<int>(size.y), 1));
       CAPTURE(options.lesson, size.x, size.y);
       CHECK(share_of(stage.part("picture"), size) >= 0.7f);
+      CHECK(stage.shell.context().fonts().pixels(ui::Font::note) >= 20);
     }
   }
 }
