@@ -10,15 +10,20 @@ namespace tilestep::app {
 
 // ---- before the next step ------------------------------------------------------------------------
 
-bool Gate::open(const scenes::Scene& scene, const scenes::View& view) {
+std::optional<scenes::Question> Gate::asks(const scenes::Scene& scene,
+                                           const scenes::View& view) const {
   const scenes::StepAxis axis = scene.steps();
   const int step = completed_steps(axis, view.cursor);
   // Inside a step the question would be answered by the picture.
-  if (view.cursor != at_step(axis, step) || passed_.count(step) > 0) return false;
-  auto question = scene.question(view);
+  if (view.cursor != at_step(axis, step) || passed_.count(step) > 0) return std::nullopt;
+  return scene.question(view);
+}
+
+bool Gate::open(const scenes::Scene& scene, const scenes::View& view) {
+  auto question = asks(scene, view);
   if (!question) return false;
-  passed_.insert(step);
-  step_ = step;
+  step_ = completed_steps(scene.steps(), view.cursor);
+  passed_.insert(step_);
   card_ = Card{std::move(*question), std::nullopt, false};
   return true;
 }

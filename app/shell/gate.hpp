@@ -32,6 +32,8 @@ class Gate {
     std::vector<int> hands = {};  ///< a class's, for each choice
   };
 
+  /// What there is to ask at `view` and was not asked before.
+  std::optional<scenes::Question> asks(const scenes::Scene& scene, const scenes::View& view) const;
   /// Asks what there is to ask at `view`. False: nothing, or it was asked before.
   bool open(const scenes::Scene& scene, const scenes::View& view);
   /// The question is open and waits.

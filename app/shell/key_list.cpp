@@ -19,7 +19,7 @@ struct KeyLine {
 };
 constexpr KeyLine kLines[] = {
     {"←  →", "Previous / next step, or its question; a clicker: the next stop when presenting"},
-    {"Shift ← →  , .", "Previous / next line of the kernel"},
+    {"Shift ← →  , .", "Previous / next line of the kernel, or single step"},
     {"Home  End  N", "First step, last step, next event"},
     {"Space", "Play / pause"},
     {"A  B  C  D", "Answer the open question; Esc skips it"},

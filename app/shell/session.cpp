@@ -15,7 +15,7 @@ constexpr double kSecondsAStep = 1.2, kMostSecondsAPhase = 0.45, kLeastSecondsAP
 constexpr int kLongTrace = 16;
 constexpr double kBeatSeconds =
     1.2;  // time to see what an event changed, before the rest of the step follows
-constexpr double kSecondsOfLong = 0.4;
+constexpr double kSecondsOfLong = 0.4, kMostSecondsAUnit = 3;
 /// While it plays: at a place, to read what is there.
 constexpr double kRestSeconds = 0.35, kStillRestSeconds = 0.6;
 
@@ -32,6 +32,12 @@ double lasts(const scenes::StepAxis& axis, int place) {
 }
 double seconds_of_phase(const scenes::StepAxis& axis) {
   return seconds_of(axis, 1) / axis.phases_in(std::min(axis.tiles, 1));
+}
+/// A step, or the steps of a unit, each as short as it may be where they are many.
+double seconds_of_way(const scenes::StepAxis& axis, scenes::Cursor from, scenes::Cursor to) {
+  const int steps = to.tile - from.tile;
+  return axis.unit_ends.empty() ? seconds_of(axis, to.tile)
+                                : std::min(seconds_of(axis, to.tile) * steps, kMostSecondsAUnit);
 }
 
 }  // namespace
@@ -133,8 +139,8 @@ void Session::step_on() {
   stop();
   if (std::exchange(beat_s_, 0) > 0) return;  // goes on
   if (finish(true) || ask()) return;
-  const scenes::Cursor to = app::step_on(axis(), lesson().cursor);
-  travel(to, seconds_of(axis(), to.tile));
+  const scenes::Cursor to = next_rest();
+  travel(to, seconds_of_way(axis(), lesson().cursor, to));
 }
 void Session::step_back() {
   stop();
@@ -144,6 +150,21 @@ void Session::step_back() {
   const bool ends_step = at_step(axis(), completed_steps(axis(), from)) == from;
   travel(inside_one && ends_step ? from : app::step_back(axis(), from),
          seconds_of(axis(), from.tile) / 2);
+}
+/// Where → goes: a step or a unit on, but to no place behind a question.
+scenes::Cursor Session::next_rest() const {
+  const LessonState& now = lesson();
+  const scenes::StepAxis steps = axis();
+  const int step = completed_steps(steps, now.cursor);
+  const auto& card = now.gate.card();
+  if (card && !card->revealed) return at_step(steps, step + 1);  // what was asked about
+  const scenes::Cursor to = app::step_on(steps, now.cursor);
+  scenes::View view = now.view();
+  for (int between = step + 1; predicts_ && between < to.tile; ++between) {
+    view.cursor = at_step(steps, between);
+    if (now.gate.asks(now.scene(), view)) return view.cursor;
+  }
+  return to;
 }
 void Session::line_on() {
   stop();
@@ -232,9 +253,9 @@ void Session::advance(double seconds) {
   rested_s_ = 0;
   if (ask()) return stop();
   const bool is_long = steps.tiles > kLongTrace;
-  const scenes::Cursor to =
-      is_long || moves_ ? app::step_on(steps, now.cursor) : app::line_on(steps, now.cursor);
-  travel(to, is_long ? kSecondsOfLong : seconds_of(steps, to.tile));
+  const scenes::Cursor to = is_long || moves_ ? next_rest() : app::line_on(steps, now.cursor);
+  travel(to, is_long && steps.unit_ends.empty() ? kSecondsOfLong
+                                                : seconds_of_way(steps, now.cursor, to));
 }
 
 // ---- prediction ----------------------------------------------------------------------------------
@@ -264,14 +285,21 @@ void Session::set_knob(const std::string& id, lab::KnobValue value, double now_s
   LessonState& now = lesson();
   stop_trials();
   now.settings[id] = now.knobs.at(id).checked(value);
+  ask_knob(id);
   now.due_s = now_s + rest_s_;
   playing_ = false;
+}
+
+void Session::ask_knob(const std::string& id) {
+  auto& asked = lesson().asked_knobs;
+  if (std::find(asked.begin(), asked.end(), id) == asked.end()) asked.push_back(id);
 }
 
 void Session::stand(const lab::Settings& settings, const PlaceIn& place, double now_s, bool asks) {
   LessonState& now = lesson();
   stop();
   now.wants_question = false;
+  now.asked_knobs.clear();
   lab::Settings wanted = now.knobs.completed(settings);
   if (wanted == now.settings && !now.outdated() && now.report) {
     go(place(axis()));
@@ -288,6 +316,7 @@ void Session::reset(double now_s) {
   LessonState& now = lesson();
   const bool changed = now.settings != now.knobs.defaults();
   now.settings = now.knobs.defaults();
+  now.asked_knobs.clear();
   now.gate.forget();
   now.wanted_step = 0;
   first();

@@ -41,7 +41,9 @@ struct LessonState {
   lab::Knobs knobs;
   std::unique_ptr<scenes::ScenePlayer> player;
 
-  lab::Settings settings;  ///< complete
+  lab::Settings settings;                ///< complete
+  std::vector<std::string> asked_knobs;  ///< turned or looked for here: they stay in sight
+  bool all_knobs = false;                ///< the others were unfolded
   Playhead playhead;
   scenes::Cursor cursor;              ///< the place that the playhead reached last
   std::optional<lab::Settings> then;  ///< once the first run is there: keep it, and run with these
@@ -175,6 +177,8 @@ class Session {
   // ---- knobs and the lab ----
   /// A changed knob is sent after a short rest, so that a dragged slider makes one run, not fifty.
   void set_knob(const std::string& id, lab::KnobValue value, double now_s);
+  /// Keeps it among the knobs in sight until they are set for something else.
+  void ask_knob(const std::string& id);
   /// Stands at `place` of a run with these knobs, the others at their defaults; asks for it if it is
   /// another than the one on show. `asks`: and is asked there what there is to ask.
   void stand(const lab::Settings& settings, const PlaceIn& place, double now_s, bool asks = false);
@@ -226,6 +230,7 @@ class Session {
   void stop_trials();
   static bool take_of_trials(LessonState& lesson, const LabUpdate& update);
   std::optional<int> beat_between(double from, double to) const;
+  scenes::Cursor next_rest() const;
   void travel(scenes::Cursor cursor, double seconds);
   bool finish(bool on);
   void arrive();

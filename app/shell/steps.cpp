@@ -45,11 +45,18 @@ Cursor inside(const StepAxis& axis, Cursor cursor) {
 }
 
 Cursor step_on(const StepAxis& axis, Cursor cursor) {
-  return at_step(axis, completed_steps(axis, cursor) + 1);
+  const int next = completed_steps(axis, cursor) + 1;
+  const auto& ends = axis.unit_ends;
+  if (ends.empty()) return at_step(axis, next);
+  const auto end = std::lower_bound(ends.begin(), ends.end(), next);
+  return at_step(axis, end == ends.end() ? axis.tiles : *end);
 }
 
 Cursor step_back(const StepAxis& axis, Cursor cursor) {
-  return at_step(axis, cursor.tile - 1);
+  const auto& ends = axis.unit_ends;
+  if (ends.empty()) return at_step(axis, cursor.tile - 1);
+  const auto end = std::lower_bound(ends.begin(), ends.end(), cursor.tile);
+  return at_step(axis, end == ends.begin() ? 0 : *(end - 1));
 }
 
 Cursor line_on(const StepAxis& axis, Cursor cursor) {

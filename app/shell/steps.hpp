@@ -15,9 +15,9 @@ scenes::Cursor at_phase(const scenes::StepAxis& axis, int step, std::string_view
 int completed_steps(const scenes::StepAxis& axis, scenes::Cursor cursor);
 scenes::Cursor inside(const scenes::StepAxis& axis, scenes::Cursor cursor);
 
-/// A whole coarse step on; inside one, to its end.
+/// A whole coarse step on, or where the axis has units, to the end of one; inside a step, to its end.
 scenes::Cursor step_on(const scenes::StepAxis& axis, scenes::Cursor cursor);
-/// A whole coarse step back; inside one, to before it.
+/// The same back; inside one, to before it.
 scenes::Cursor step_back(const scenes::StepAxis& axis, scenes::Cursor cursor);
 /// One phase on or back.
 scenes::Cursor line_on(const scenes::StepAxis& axis, scenes::Cursor cursor);

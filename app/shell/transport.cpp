@@ -23,12 +23,12 @@ void step_buttons(ShellState& state, const scenes::StepAxis& axis) {
   const bool ready = session.lesson().report.has_value();
   const bool back = ready && !at_start(axis, cursor), on = ready && !at_end(axis, cursor);
   const float gap = px(4);
-  const std::string& noun = axis.noun;
+  const std::string &noun = axis.noun, &unit = axis.unit.empty() ? noun : axis.unit;
   if (ui::button("first", fmt::format("First {}", noun), {.icon = Icon::first, .enabled = back})) {
     session.first();
   }
   ImGui::SameLine(0, gap);
-  if (ui::button("previous", fmt::format("Previous {}", noun),
+  if (ui::button("previous", fmt::format("Previous {}", unit),
                  {.icon = Icon::back, .enabled = back})) {
     session.step_back();
   }
@@ -39,16 +39,17 @@ void step_buttons(ShellState& state, const scenes::StepAxis& axis) {
     session.toggle_play();
   }
   ImGui::SameLine(0, gap);
-  if (ui::button("next", fmt::format("Next {}", noun), {.icon = Icon::forward, .enabled = on})) {
+  if (ui::button("next", fmt::format("Next {}", unit), {.icon = Icon::forward, .enabled = on})) {
     state.go_on();
   }
   ImGui::SameLine(0, gap);
   if (ui::button("last", fmt::format("Last {}", noun), {.icon = Icon::last, .enabled = on})) {
     session.last();
   }
-  if (axis.phases > 1) {  // a step has lines of its own
+  if (axis.phases > 1 || unit != noun) {
     ImGui::SameLine(0, px(12));
-    if (ui::button("next_line", "Next line", {.icon = Icon::line, .enabled = on})) {
+    const char* label = axis.phases > 1 ? "Next line" : "Next step";
+    if (ui::button("next_line", label, {.icon = Icon::line, .enabled = on})) {
       session.line_on();
     }
   }

@@ -36,6 +36,10 @@ struct StepAxis {
   int folded = 0;
   /// How long the way to each phase takes, an ordinary one being 1. Empty: all alike.
   std::vector<double> lasts = {};
+  /// Where one coarse step is too little to see: what several of them are together ("k-tile"), and the coarse steps
+  /// that end one, in order. → and ← go from one to the next. Empty: each coarse step is one.
+  std::string unit = {};
+  std::vector<int> unit_ends = {};
 
   /// Fine steps of a coarse step.
   int phases_in(int tile) const {

@@ -24,7 +24,7 @@ StepAxis HopperGemmScene::loaded(const hopper_gemm::Trace&) {
                          [](const hopper_gemm::Event& event) { return event.clock > 0; });
   find_events();
   find_timed();
-  return {trace_.steps(), 1, "event", {}, kTable};
+  return {trace_.steps(), 1, "event", {}, kTable, 0, {}, "k-tile", ends_};
 }
 
 double HopperGemmScene::progress(Cursor cursor) const {
@@ -162,8 +162,7 @@ std::string HopperGemmScene::sentence_of_copies(const HopperMoment& now) const {
 std::string HopperGemmScene::sentence_of_products(const HopperMoment& now) const {
   const hopper_gemm::Event& event = *now.last;
   const int k = event.number, c = std::clamp(event.lane - 1, 0, trace_.consumers - 1);
-  std::string who = consumer(event.lane - 1);
-  who[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(who[0])));
+  const std::string who = fmt::format("Consumer {}", event.lane - 1);
   switch (event.what) {
     case What::waits_full: {
       const auto life = now.lives.find(k);
@@ -334,6 +333,7 @@ SourceMark HopperGemmScene::source(const View& view) const {
 /// Each is told by what came before it alone.
 void HopperGemmScene::find_events() {
   constexpr int kMostTiles = 12;
+  ends_.clear();
   std::set<std::string> known;
   std::map<int, int> released, stored;
   std::set<int> there;
@@ -347,6 +347,7 @@ void HopperGemmScene::find_events() {
       case What::copies:
         if (!has_tma()) {
           there.insert(event.number);
+          ends_.push_back(e + 1);
           say(e, "full", "the first stage is written");
         }
         if (++held == trace_.stages && trace_.stages > 1) {
@@ -358,6 +359,7 @@ void HopperGemmScene::find_events() {
         break;
       case What::flips:
         there.insert(event.number);
+        ends_.push_back(e + 1);
         say(e, "full", fmt::format("stage {} is full, the first", event.stage));
         break;
       case What::waits_full:
@@ -371,6 +373,7 @@ void HopperGemmScene::find_events() {
       case What::releases:
         if (++released[event.number] == trace_.readers()) {
           --held;
+          ends_.push_back(e + 1);
           say(e, "free", fmt::format("stage {} is free again", event.stage));
         }
         break;

@@ -182,6 +182,7 @@ class HopperGemmScene final : public SceneOf<hopper_gemm::Trace> {
   const lab::Report* bench_ = nullptr;  ///< that has them
   double products_ = 0;                 ///< cycles of a k-tile's products alone
   bool clocked_ = true;                 ///< the events have clocks
+  std::vector<int> ends_;  ///< events after which a k-tile is in its stage, or all have released it
 };
 
 }  // namespace tilestep::scenes

@@ -11,7 +11,7 @@ namespace tilestep::tests {
 
 inline const scenes::StepAxis kAxis{4, 3, "tile", {"load", "max", "add"}};
 
-class FakeScene final : public scenes::Scene {
+class FakeScene : public scenes::Scene {
  public:
   std::string_view lesson() const override { return "fake"; }
   std::unique_ptr<Scene> blank() const override { return std::make_unique<FakeScene>(); }

@@ -406,6 +406,74 @@ TEST_CASE("a step rests where an event has changed something, until a press or a
   }
 }
 
+namespace {
+
+/// Nine steps in units of four and five; something is asked before the third.
+class UnitScene final : public FakeScene {
+ public:
+  std::unique_ptr<Scene> blank() const override { return std::make_unique<UnitScene>(); }
+  scenes::StepAxis steps() const override { return axis(); }
+  std::optional<scenes::Question> question(const scenes::View& view) const override {
+    if (view.cursor.tile != 2) return std::nullopt;
+    return scenes::Question{"What comes next?", {"this", "that"}, 0, "It always does."};
+  }
+  static scenes::StepAxis axis() {
+    scenes::StepAxis axis{9, 1, "event", {}};
+    axis.unit = "k-tile";
+    axis.unit_ends = {4, 9};
+    return axis;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("where several steps are a unit, arrows go through units, and stop where one is asked",
+          "[ui_session]") {
+  const scenes::StepAxis axis = UnitScene::axis();
+  CHECK(step_on(axis, {0, 0}) == Cursor{4, 0});
+  CHECK(step_on(axis, {3, 0}) == Cursor{4, 0});
+  CHECK(step_on(axis, {4, 0}) == Cursor{9, 0});
+  CHECK(step_on(axis, {9, 0}) == Cursor{9, 0});
+  CHECK(step_back(axis, {9, 0}) == Cursor{4, 0});
+  CHECK(step_back(axis, {5, 0}) == Cursor{4, 0});
+  CHECK(step_back(axis, {4, 0}) == Cursor{0, 0});
+  FakeLab lab;
+  auto lessons = fake_lessons(1);
+  lessons[0].player = std::make_unique<scenes::ScenePlayer>(std::make_unique<UnitScene>());
+  Session session(lab, std::move(lessons), offer_of("auto"));
+  session.choose(0);
+  lab.updates.push_back({1, report_of("good")});
+  session.update(0);
+  const auto steps = [&session](auto move) {
+    move();
+    return session.step();
+  };
+  const auto on = [&session] { session.step_on(); };
+  CHECK(steps(on) == 4);
+  CHECK(steps([&] { session.line_on(); }) == 5);
+  CHECK(steps(on) == 9);
+  CHECK(steps([&] { session.step_back(); }) == 4);
+  session.first();
+  session.set_predicts(true);
+  CHECK(steps(on) == 2);  // what comes now is asked about
+  CHECK(steps(on) == 2);
+  REQUIRE(session.lesson().gate.waits());
+  session.answer({{2, 0}, 0, 0});
+  CHECK(steps(on) == 3);
+  CHECK(session.lesson().gate.card()->revealed);
+  CHECK(session.lesson().gate.score() == std::vector{Outcome::right});
+  CHECK(steps(on) == 4);
+  session.first();
+  CHECK(steps(on) == 4);  // asked once
+  session.set_moves(true);
+  session.step_on();
+  session.advance(0.2);
+  CHECK(session.step() > 4);  // all of them are passed
+  CHECK(session.step() < 9);
+  session.advance(5);
+  CHECK(session.step() == 9);
+}
+
 TEST_CASE("what is asked comes before the step, and is judged once when it is shown",
           "[ui_session]") {
   FakeLab lab;
