@@ -4,18 +4,14 @@
 #include "app/shell/shell_state.hpp"
 
 namespace tilestep::app {
-namespace {
 
 using ui::px;
 
-/// Those that the stop on show turns, then those that the lesson names for a presenter, as many as `width` holds.
-std::vector<const lab::Knob*> stage_knobs(ShellState& state, float width) {
-  const LessonState& lesson = state.session.lesson();
+std::vector<const lab::Knob*> wanted_knobs(const LessonState& lesson, const Reading& reading) {
   std::vector<const lab::Knob*> knobs;
   const auto add = [&](const lab::Knob& knob) {
     if (std::find(knobs.begin(), knobs.end(), &knob) == knobs.end()) knobs.push_back(&knob);
   };
-  const Reading& reading = state.reading();
   if (reading.guide && reading.stop >= 0) {
     const auto settings = [&](int stop) {
       return stop < 0 ? lab::Settings{} : reading.guide->stops[std::size_t(stop)].settings;
@@ -26,12 +22,8 @@ std::vector<const lab::Knob*> stage_knobs(ShellState& state, float width) {
     }
   }
   for (const std::string& id : lesson.scene().stage_knobs()) add(lesson.knobs.at(id));
-  const auto most = static_cast<std::size_t>(std::max(0.0f, std::floor(width / px(190))));
-  if (knobs.size() > most) knobs.resize(most);
   return knobs;
 }
-
-}  // namespace
 
 void draw_stage_numbers(ShellState& state, float width) {
   LessonState& lesson = state.session.lesson();
@@ -56,7 +48,9 @@ void draw_bar(ShellState& state, const Layout& layout) {
   const float row = std::round(px(ui::kControlHeight));
   const ImVec2 at(layout.bar.min.x + pad,
                   ImGui::GetWindowPos().y + std::round((layout.bar.height() - row) / 2));
-  const auto knobs = stage_knobs(state, width * 0.62f);
+  auto knobs = wanted_knobs(lesson, state.reading());
+  const auto most = static_cast<std::size_t>(std::max(0.0f, std::floor(width * 0.62f / px(190))));
+  if (knobs.size() > most) knobs.resize(most);
   const float gap = px(20);
   const float each =
       knobs.empty() ? 0

@@ -115,6 +115,8 @@ void add_keeping(std::vector<Find>& all) {
 void add_knobs(const ShellState& state, std::vector<Find>& all) {
   const LessonState& lesson = state.session.lesson();
   for (const lab::Knob& knob : lesson.knobs) {
+    all.push_back({"find_knob_" + knob.id, knob.label, "knob", "",
+                   [id = knob.id](ShellState& s) { s.session.ask_knob(id); }});
     std::vector<std::pair<std::string, lab::KnobValue>> values;
     if (knob.kind == lab::KnobKind::toggle) values = {{"off", false}, {"on", true}};
     for (const std::string& choice : knob.choices) values.emplace_back(choice, choice);

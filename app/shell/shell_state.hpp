@@ -354,6 +354,8 @@ void draw_card(ShellState& state, const Layout& layout);
 void draw_transport(ShellState& state, const Layout& layout);
 void draw_side_panel(ShellState& state, const Layout& layout);
 void draw_tabs(ShellState& state, const Layout& layout);
+/// Those that the stop on show turns, then those that the lesson names for a presenter.
+std::vector<const lab::Knob*> wanted_knobs(const LessonState& lesson, const Reading& reading);
 /// Numbers and the most wanted knobs on one line.
 void draw_bar(ShellState& state, const Layout& layout);
 /// The numbers at the cursor in a row of controls, as many as `width` holds.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "app/shell/shell_state.hpp"
 
@@ -47,6 +48,49 @@ void draw_knob(ShellState& state, const lab::Knob& knob) {
   ui::space(8);
 }
 
+/// So many knobs stand in sight while the others are folded.
+constexpr std::size_t kInSight = 6;
+
+/// All, or where that is more than a glance takes in those that matter here: turned or looked for, off their defaults, of
+/// the stop or the lesson's first, with an effect. By what they are about, in the lesson's order.
+std::vector<const lab::Knob*> knobs_in_sight(ShellState& state) {
+  const LessonState& lesson = state.session.lesson();
+  std::vector<const lab::Knob*> knobs;
+  std::map<std::string, int> groups;
+  for (const lab::Knob& knob : lesson.knobs) {
+    knobs.push_back(&knob);
+    groups.emplace(knob.group, static_cast<int>(groups.size()));
+  }
+  if (!lesson.all_knobs && knobs.size() > kInSight) {
+    const auto wanted = wanted_knobs(lesson, state.reading());
+    const auto has = [](const auto& list, const auto& item) {
+      return std::find(list.begin(), list.end(), item) != list.end();
+    };
+    const auto rank = [&](const lab::Knob* knob) {
+      if (has(lesson.asked_knobs, knob->id)) return 0;
+      if (lesson.settings.at(knob->id) != knob->initial) return 1;
+      if (has(wanted, knob)) return 2;
+      return knob->idle(lesson.settings).empty() ? 3 : 4;
+    };
+    std::stable_sort(knobs.begin(), knobs.end(), [&](auto a, auto b) { return rank(a) < rank(b); });
+    knobs.resize(kInSight);
+  }
+  std::sort(knobs.begin(), knobs.end(), [&](auto a, auto b) {
+    return std::pair(groups[a->group], a) < std::pair(groups[b->group], b);
+  });
+  return knobs;
+}
+
+/// The button that shows the folded knobs, or folds them again.
+void knob_fold(LessonState& lesson, std::size_t shown) {
+  const std::size_t all = lesson.knobs.all().size();
+  if (all <= kInSight) return;
+  const std::string label =
+      lesson.all_knobs ? "Fewer knobs"
+                       : fmt::format("{} more knob{}", all - shown, all - shown == 1 ? "" : "s");
+  if (ui::button("more_knobs", label)) lesson.all_knobs = !lesson.all_knobs;
+}
+
 void knobs(ShellState& state) {
   LessonState& lesson = state.session.lesson();
   divider();
@@ -79,7 +123,17 @@ void knobs(ShellState& state) {
   if (lesson.player->lacks_room()) {
     ui::paragraph("Comparing needs a larger window or smaller text.", Font::note, Role::muted);
   }
-  for (const lab::Knob& knob : lesson.knobs) draw_knob(state, knob);
+  const auto shown = knobs_in_sight(state);
+  const bool grouped = shown.front()->group != shown.back()->group;
+  const std::string* group = nullptr;
+  for (const lab::Knob* knob : shown) {
+    if (grouped && (group == nullptr || *group != knob->group)) {
+      ui::text(lab::label_of(knob->group), Font::note, Role::muted);
+    }
+    group = &knob->group;
+    draw_knob(state, *knob);
+  }
+  knob_fold(lesson, shown.size());
 }
 
 }  // namespace

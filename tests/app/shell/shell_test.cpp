@@ -331,6 +331,40 @@ TEST_CASE("a run behind a measurement says what it waits for, and can have it st
   CHECK_FALSE(stage.has("failure"));
 }
 
+TEST_CASE("six knobs are in sight, those that matter first; the others unfold", "[ui_shell]") {
+  Stage stage;
+  const lab::Knobs& knobs = lesson("online-softmax").knobs();
+  const auto in_sight = [&] {
+    stage.frame({1440, 2600});
+    std::vector<std::string> ids;
+    for (const lab::Knob& knob : knobs) {
+      if (stage.has(("knob_" + knob.id).c_str())) ids.push_back(knob.id);
+    }
+    return ids;
+  };
+  const auto turn = [&](const char* id, lab::KnobValue value) {
+    stage.shell.set_knobs({{id, std::move(value)}});
+  };
+  using Ids = std::vector<std::string>;
+  stage.lab.answer();
+  CHECK(in_sight() ==
+        Ids{"preset", "keys", "tile_width", "head_dim", "accumulator", "skip_rescale"});
+  CHECK(stage.part("more_knobs")["label"] == "5 more knobs");
+  turn("queries", std::int64_t{2});
+  turn("query", std::int64_t{1});
+  CHECK(in_sight() == Ids{"preset", "keys", "tile_width", "skip_rescale", "queries", "query"});
+  turn("query", std::int64_t{0});  // where it was: it stays below the hand
+  CHECK(in_sight() == Ids{"preset", "keys", "tile_width", "skip_rescale", "queries", "query"});
+  stage.click("more_knobs", {1440, 2600});
+  CHECK(in_sight().size() == knobs.all().size());
+  CHECK(stage.part("more_knobs")["label"] == "Fewer knobs");
+  stage.click("more_knobs", {1440, 2600});
+  CHECK(in_sight().size() == 6);
+  stage.shell.key(Key::r, false);
+  CHECK(in_sight() ==
+        Ids{"preset", "keys", "tile_width", "head_dim", "accumulator", "skip_rescale"});
+}
+
 TEST_CASE("a number typed beyond its range is clamped, and the field says the range",
           "[ui_shell]") {
   Stage stage;

@@ -115,15 +115,15 @@ struct Stage {
     FAIL("no part '" << id << "' on screen");
     return {};
   }
-  void click(const std::string& id) {
+  void click(const std::string& id, ImVec2 size = {1440, 900}) {
     const auto rect = part(id)["rect"].get<std::vector<float>>();
     ImGuiIO& io = ImGui::GetIO();
     io.MousePos = {rect[0] + rect[2] / 2, rect[1] + rect[3] / 2};
-    frame();
+    frame(size);
     io.MouseDown[0] = true;
-    frame();
+    frame(size);
     io.MouseDown[0] = false;
-    frame();
+    frame(size);
   }
 
   app::ImGuiScope imgui;
