@@ -285,12 +285,12 @@ lab::Check check_chain(const std::vector<Step>& steps) {
     before = step.m_after;
   }
   return lab::none_wrong("recorded_chain", wrong,
-                         "Steps of the chosen query that do not start from the maximum that the "
-                         "step before left.");
+                         "Steps of the chosen query that do not start from the maximum left by "
+                         "the step before.");
 }
 /// Where the tolerance of a forward pass comes from.
 inline constexpr const char* kForwardTolerance =
-    "With nothing left out, against double on the same rounded inputs; tolerance: the running "
+    "With nothing omitted, against double on the same rounded inputs; tolerance: the running "
     "bound of both products' sums, of exp and its argument, of each rescale, of weights and O in "
     "their format.";
 

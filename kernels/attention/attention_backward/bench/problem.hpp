@@ -8,7 +8,7 @@
 #include "kernels/attention/attention_backward/reference.hpp"
 #include "kernels/attention/flash_attention/bench/problem.hpp"
 
-/// What of the backward pass is timed.
+/// The timed kernels of the backward pass.
 namespace tilestep::attention_backward {
 
 enum class BackwardRung { recompute, hopper };
@@ -17,9 +17,9 @@ constexpr auto names_of(BackwardRung) {
 }
 constexpr auto reasons_of(BackwardRung) {
   return std::to_array<std::string_view>(
-      {"The weights are computed again, from Q, K and the log-sum-exp, while a tile is on chip: "
+      {"The weights are recomputed from Q, K and the log-sum-exp while a tile is on chip: "
        "one "
-       "product more, and no matrix in memory.",
+       "more product, and no matrix in memory.",
        "The same on Hopper: TMA copies and adds up dQ, and warpgroups multiply from shared "
        "memory."});
 }
