@@ -18,7 +18,7 @@ constexpr auto names_of(Rung) {
 constexpr auto reasons_of(Rung) {
   return std::to_array<std::string_view>(
       {"Hopper: warpgroup products from shared memory, which TMA fills during the products.",
-       "Two warpgroups take turns: one computes exponentials while the other multiplies.",
+       "Two warpgroups take turns: one does exponentials while the other multiplies.",
        "The softmax of one tile runs under the products of the next, inside each warpgroup too."});
 }
 
