@@ -9,9 +9,10 @@ namespace tilestep::flash_attention {
 /// The cost of 8 bits, and whether it is as expected: quantized/run.cpp.
 struct QuantizedErrors {
   std::vector<QuantizedRow> rows;  ///< kQuantizedRows
-  int wrong_numbers = 0;           ///< wrong 8-bit numbers, scales and means of all rows
-  int wrong_scores = 0;            ///< further off than half a step of each number explains
-  int wrong_rows = 0;              ///< whose O or log-sum-exp does not follow from the numbers
+  int wrong_numbers =
+      0;  ///< 8-bit numbers, scales and means of all rows that differ from the expected ones
+  int wrong_scores = 0;  ///< further off than half a step of each number explains
+  int wrong_rows = 0;    ///< whose O or log-sum-exp does not follow from the numbers
 };
 
 /// The data gathered by a run.
