@@ -1,21 +1,21 @@
-// The backward pass of FlashAttention 2 (Dao, 2023): dQ, dK and dV from Q, K, V, dO and what the forward pass left,
-// O and the log-sum-exp. No score was kept: weights are made again, exp(score − log-sum-exp), without a maximum
-// to look for.
+// The backward pass of FlashAttention 2 (Dao, 2023): dQ, dK and dV from Q, K, V, dO and the forward pass's O and
+// log-sum-exp. No score was kept: weights are recomputed as exp(score − log-sum-exp), with no maximum to
+// find.
 //
-//   output_times_gradient   D, a number a query, and zeros for dQ
-//   backward_recompute      a block has a tile of keys and walks over the tiles of queries that see one of them
+//   output_times_gradient   D, one number per query, and zeros for dQ
+//   backward_recompute      a block owns a tile of keys and walks over the tiles of queries that see any of them
 //   round_query_gradient    dQ's sums, scaled, in its own format
 //
-// Five products for each tile of scores, two of them the forward pass's work:
+// Five products per tile of scores, two of them the forward pass's work:
 //
-//   - scores have keys down and queries across, S^T = K·Q^T and dP^T = V·dO^T, each warp some keys of its own. What
-//     mma leaves in registers is then what it takes for dV += P^T·dO and dK += dS^T·Q, whose sums stay in registers
+//   - scores have keys down and queries across, S^T = K·Q^T and dP^T = V·dO^T, each warp with its own keys. mma then
+//     leaves in registers what dV += P^T·dO and dK += dS^T·Q take; their accumulators stay in registers
 //   - dQ = dS·K adds up over keys, that is over warps and blocks: dS goes through shared memory to be multiplied,
-//     and the product into FP32 sums in memory, by atomics. A kernel of its own over tiles of queries would need
-//     none, but two of the five products once more, and tensor cores are what is short
-//   - the sums of dQ lie in memory as accumulators lie in registers, so that a warp adds 512 bytes in a row
+//     and the product is added to FP32 sums in memory with atomics. A separate kernel over tiles of queries would need
+//     none, but would repeat two of the five products, and tensor cores are the bottleneck
+//   - dQ's sums are laid out in memory like accumulators in registers, so that a warp adds 512 contiguous bytes
 //   - dK and dV of a head that several query heads share add up in registers, one head after another: no atomics,
-//     and always the same numbers. Those of dQ depend on which block comes first, by rounding
+//     and deterministic. dQ depends, by rounding, on the order of the blocks
 //
 // Layouts as in flash_2.cu; sums of dQ [heads × strips of 16 queries × fragments of 8 columns × 32 lanes × 4].
 
@@ -23,11 +23,11 @@
 
 namespace tilestep::attention_backward::SIMT_BACKEND {
 
-/// The tiles of queries that a block visits: those of one head after another.
+/// The tiles of queries that a block visits, one head after another.
 struct QueryWalk {
-  int begin, count;  ///< tiles of a head that see a key of the block
-  int shift;         ///< which of them comes first
-  int head, end;     ///< of the query heads
+  int begin, count;  ///< tiles of a head that see any key of the block
+  int shift;         ///< index of the first one
+  int head, end;     ///< over the query heads
   int i = 0;
 
   __device__ __forceinline__ bool there() const { return head < end; }
@@ -42,8 +42,8 @@ struct QueryWalk {
     return {head, tile, first, min(first + block_q, set.length()) - 1};
   }
 };
-/// Without a mask all blocks of a head would begin with the same queries, and add to the same rows of dQ at a time:
-/// each begins with others. Elsewhere the mask sees to it.
+/// Without a mask all blocks of a head would start with the same queries and add to the same rows of dQ: so each
+/// starts with different ones. With a mask they differ anyway.
 template <class Begins>
 __device__ __forceinline__ QueryWalk walk_of(const Setting& set, const KeyTile& mine, int block_q,
                                              const Begins& begins) {
@@ -55,7 +55,7 @@ __device__ __forceinline__ QueryWalk walk_of(const Setting& set, const KeyTile& 
   return {seen.begin, count, shift, first, count > 0 ? first + group : first};
 }
 
-/// Shared memory of a block.
+/// A block's shared memory.
 template <class T>
 struct BackwardTiles {
   int q_size, k_size;
@@ -80,7 +80,7 @@ struct BackwardTiles {
   }
   __device__ __forceinline__ simt::Shared<Bits> d_o(int stage) const { return q(stage) + q_size; }
 
-  /// Starts the copies of a tile of queries: Q, dO, and what D's kernel left.
+  /// Starts the copies of a tile of queries: Q, dO, and the output of D's kernel.
   template <class A>
   __device__ __forceinline__ void copy(int stage, const QueryTile& from, const Setting& set,
                                        const A& arrays, const T& tiles) const {
@@ -144,7 +144,7 @@ __device__ __forceinline__ void mask_keys(float (&s)[kStrips][kFragments][4], co
   }
 }
 
-/// Scores become weights, and dP becomes dS.
+/// Turns scores into weights, and dP into dS.
 template <class W, class T>
 __device__ __forceinline__ void weigh(const T&, KeyScores<T>& s, KeyScores<T>& dp,
                                       simt::Shared<const float> terms, const Setting& set,
@@ -153,7 +153,7 @@ __device__ __forceinline__ void weigh(const T&, KeyScores<T>& s, KeyScores<T>& d
   const float to_log2 = set.to_log2();
 #pragma unroll T::kUnroll
   for (int j = 0; j < T::part / 8; ++j) {
-    // Of two neighbouring queries: log-sum-exp to base 2, D.
+    // For two neighbouring queries: log-sum-exp to base 2, D.
     const float4 two = simt::as<const float4>(terms + 2 * me.column(j, 0))[0];
 #pragma unroll T::kUnroll
     for (int i = 0; i < T::strips; ++i) {
@@ -175,7 +175,7 @@ __device__ __forceinline__ void weigh(const T&, KeyScores<T>& s, KeyScores<T>& d
   }
 }
 
-/// dS of a warp's strips, of the part of the queries that begins at `first_query`, to the tile of dS.
+/// Writes dS of a warp's strips, for the queries from `first_query` on, to the tile of dS.
 template <int kUnroll, int kStrips, int kFragments>
 __device__ __forceinline__ void put_part(simt::Shared<Bits> ds_tile, int first_row, int first_query,
                                          int queries, const float (&ds)[kStrips][kFragments][4]) {
@@ -192,7 +192,7 @@ __device__ __forceinline__ void put_part(simt::Shared<Bits> ds_tile, int first_r
   }
 }
 
-/// Adds dS·K to the sums of a tile of queries. Each warp takes pieces of 32 columns.
+/// Adds dS·K to the sums of a tile of queries. Each warp takes blocks of 32 columns.
 template <class T, class Sums, class W>
 __device__ __forceinline__ void add_query_gradient(const Sums& sums, simt::Shared<Bits> ds_tile,
                                                    simt::Shared<Bits> k_tile, const T& tiles,
@@ -252,7 +252,7 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
     const QueryTile queries = walk.tile(set, tiles.block_q);
     walk.advance();
     simt::cp_async_wait<0>();
-    // Everybody's part of this tile must have arrived, and everybody must be done with the other stage and dS.
+    // All threads' copies of this tile must have landed, and all must be done with the other stage and dS.
     __syncthreads();
     if (walk.there()) shared.copy(stage ^ 1, walk.tile(set, tiles.block_q), set, arrays, tiles);
     simt::cp_async_commit();
@@ -281,20 +281,20 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
       put_part<T::kUnroll>(shared.ds, first_row, part, tiles.block_q, dp);
       multiply_values(dk, dp, q_part, 0, T::part, tiles);  // [step: dK]
     }
-    __syncthreads();  // dS of all warps is there
+    __syncthreads();  // all warps' dS is written
     const std::int64_t at =
         (std::int64_t{queries.head} * q_tiles + queries.tile) * tiles.block_q * tiles.columns;
     add_query_gradient(arrays.dq_sums + static_cast<std::ptrdiff_t>(at), shared.ds, shared.k, tiles,
                        witness);  // [step: dQ]
     witness.end(0, queries.last - queries.first + 1);
   }
-  __syncthreads();  // everybody is done with K
+  __syncthreads();  // all warps are done with K
   store_strips<T::kUnroll>(rows(arrays.dv), dv, 1, shared.v, tiles.columns);
   store_strips<T::kUnroll>(rows(arrays.dk), dk, set.scale, shared.k,
                            tiles.columns);  // [step: output]
 }
 
-/// dQ from its sums: a warp a strip of 16 queries, of `padded` a head, by way of shared memory.
+/// dQ from its sums: one warp per strip of 16 queries, `padded` queries per head, through shared memory.
 template <class W>
 __global__ void __launch_bounds__(kRowThreads)
     round_query_gradient(BackwardOperands<W> arrays, Setting set, int head_dim, int columns,
@@ -318,7 +318,7 @@ __global__ void __launch_bounds__(kRowThreads)
     Bf16::put(tile + number_at(row + 8, me.column(j, 0), columns), four.z * set.scale,
               four.w * set.scale);
   }
-  __syncwarp();  // the rows of all lanes are there
+  __syncwarp();  // all lanes' rows are written
   const std::int64_t to_row = std::int64_t{head} * set.length() + first;
   const auto own = tile + me.warp * kStrip * columns;
   store_rows(rows_of(arrays.dq, to_row, set.length() - first, head_dim, head_dim), own, 0, kStrip,

@@ -1,13 +1,13 @@
 #pragma once
 
 /// \file
-/// What the kernels of the backward pass share. With S = Q·K^T / sqrt(head_dim), P = softmax(S), O = P·V and dO
+/// Shared by the kernels of the backward pass. With S = Q·K^T / sqrt(head_dim), P = softmax(S), O = P·V and dO
 /// given:
 ///
 ///     dV = P^T·dO   dP = dO·V^T   dS = P ∘ (dP − D)   dQ = dS·K / sqrt(head_dim)   dK = dS^T·Q / sqrt(head_dim)
 ///
-/// where D, a number a query, is the sum of P ∘ dP over its keys, which is that of dO ∘ O over its columns. A score
-/// modifier's slope is one factor more of dS.
+/// where D, one number per query, is the sum of P ∘ dP over its keys, equal to that of dO ∘ O over its columns. A
+/// score modifier's slope is one more factor of dS.
 
 #include "kernels/attention/attention_backward/kernels.hpp"
 #include "kernels/attention/shared/device/softmax.hpp"
@@ -18,16 +18,16 @@ using namespace attention::SIMT_BACKEND;
 
 // ---- sizes --------------------------------------------------------------------------------------------
 
-/// Of blocks that have a tile of keys, whose warps have strips of 16 of them: chosen when the kernel runs …
+/// For blocks that own a tile of keys, whose warps have strips of 16 of them: chosen at run time …
 struct AnyKeyTiles {
   int block_q, block_k, columns, head_dim, threads;
   static constexpr int strips = 1;      ///< of keys, of a warp
-  static constexpr int sum_strips = 1;  ///< of queries, of what a warp makes of dQ at a time
+  static constexpr int sum_strips = 1;  ///< of queries, of the dQ that a warp computes at a time
   static constexpr int part = 16;       ///< queries whose scores are in registers at a time
   static constexpr int kMostColumns = 256, kMostThreads = 256, kBlocks = 1;
   static constexpr int kUnroll = kNever;
 };
-/// … or when it is compiled.
+/// … or at compile time.
 template <int kQ, int kPart, int kK, int kD, int kWarps, int kB>
 struct FixedKeyTiles {
   static constexpr int block_q = kQ, block_k = kK, head_dim = kD, threads = 32 * kWarps;
@@ -40,7 +40,7 @@ struct FixedKeyTiles {
   static_assert(strips * kWarps * kStrip == kK && kQ % kPart == 0 && kPart % kStrip == 0);
 };
 
-/// Registers of a lane: scores with keys down and queries across, and the rows of dK or dV that belong to them.
+/// Registers of a lane: scores with keys down and queries across, and their rows of dK or dV.
 template <class T>
 using KeyScores = float[T::strips][T::part / 8][4];
 template <class T>
@@ -63,8 +63,8 @@ struct BackwardOperands {
 struct KeyTile {
   int head, tile, first, last;
 };
-/// Number `number` of all heads' tiles. Where later queries see more keys, the first keys are seen by most
-/// queries, and come first.
+/// Tile `number` over all heads. Where later queries see more keys, most queries see the first keys, so these
+/// come first.
 __device__ __forceinline__ KeyTile key_tile(const Setting& set, int block_k, int number) {
   const int tiles = (set.length() + block_k - 1) / block_k;
   const int tile = number % tiles;
@@ -72,8 +72,8 @@ __device__ __forceinline__ KeyTile key_tile(const Setting& set, int block_k, int
   return {number / tiles, tile, first, min(first + block_k, set.length()) - 1};
 }
 
-/// Tells the compiler that no thread's number is negative as an int either. Divisions are then shifts, which leaves
-/// registers enough for a kernel that takes all of them.
+/// Tells the compiler that no thread index is negative as an int. Divisions then become shifts, which frees
+/// registers in a kernel that needs all of them.
 #if defined(__CUDACC__)
 __device__ __forceinline__ void assume_few_threads() {
   __builtin_assume(threadIdx.x < 1024);
@@ -94,8 +94,8 @@ __device__ __forceinline__ void load_chunk(float (&numbers)[Bf16::kChunk], const
   for (int i = 0; i < 8; ++i) numbers[i] = simt::unpack_bf16(pairs[i / 2], i % 2);
 }
 
-/// Adds four neighbours, aligned to 16 bytes, to what other blocks add: one instruction from compute capability
-/// 9.0 on. Nobody learns what was there.
+/// Atomically adds four neighbours, aligned to 16 bytes: one instruction from compute capability
+/// 9.0 on. The old values are not returned.
 #if defined(__CUDACC__)
 __device__ __forceinline__ void add_atomically(float* to, const float4& four) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -125,8 +125,8 @@ __device__ __forceinline__ void add4(const To& to, const float4& four) {
 
 // ---- products ------------------------------------------------------------------------------------------
 
-/// Adds A^T·B to `sums`: of A, `depth` rows of `a_columns` in shared memory, the columns from `first_row` on, 16 for
-/// each strip; of B, as many rows of `columns`, those from `first_column` on, so many fragments of 8.
+/// Adds A^T·B to `sums`: from A, `depth` rows of `a_columns` in shared memory, the columns from `first_row` on, 16
+/// per strip; from B, `depth` rows of `columns`, the given number of fragments of 8 from `first_column` on.
 template <int kUnroll, int kStrips, int kFragments>
 __device__ __forceinline__ void multiply_transposed(float (&sums)[kStrips][kFragments][4],
                                                     simt::Shared<Bits> a_tile, int first_row,
@@ -161,27 +161,27 @@ __device__ __forceinline__ void multiply_transposed(float (&sums)[kStrips][kFrag
   }
 }
 
-/// Stores a warp's strips, times a factor, by way of its own rows of a tile in shared memory, so that whole rows go
-/// out.
+/// Stores a warp's strips, times a factor, through its own rows of a tile in shared memory, so that whole rows are
+/// written.
 template <int kUnroll, class To, int kStrips, int kFragments>
 __device__ __forceinline__ void store_strips(const Rows<To>& to,
                                              const float (&values)[kStrips][kFragments][4],
                                              float factor, simt::Shared<Bits> tile, int columns) {
   const Lane me;
   const int first_row = me.warp * kStrips * kStrip;
-  __syncwarp();  // all lanes are done with what lies there
+  __syncwarp();  // all lanes are done with the old contents
 #pragma unroll kUnroll
   for (int i = 0; i < kStrips; ++i) {
     put_strip<kUnroll>(tile, first_row + i * kStrip, columns, values[i], factor, factor);
   }
-  __syncwarp();  // the rows of all lanes are there
+  __syncwarp();  // all lanes' rows are written
   store_rows(to, tile, first_row, kStrips * kStrip, columns);
 }
 
 // ---- D -------------------------------------------------------------------------------------------------
 
-/// Beside each query's log-sum-exp, to base 2, its sum of dO ∘ O; and zeros, where blocks will add up dQ. Eight lanes
-/// a row, of `padded` rows a head: those beyond the length, and queries that see no key, have infinity, so that
+/// Each query's log-sum-exp, to base 2, with its sum of dO ∘ O; and zeros, where blocks will add up dQ. Eight lanes
+/// per row, `padded` rows per head: rows beyond the length, and queries that see no key, get infinity, so that
 /// 2^(score − it) is 0.
 template <class W>
 __global__ void __launch_bounds__(kRowThreads)

@@ -11,11 +11,11 @@
 
 /// \file
 /// The kernels of the backward pass as the host calls them, and how they use shared memory. From dO, the
-/// gradient of O, to dQ, dK and dV, which are laid out as O, Q, K and V are.
+/// gradient of O, to dQ, dK and dV, which are laid out like O, Q, K and V.
 
 namespace tilestep::attention_backward {
 
-/// Threads of the kernels that multiply nothing.
+/// Threads of the kernels without products.
 inline constexpr int kRowThreads = 128;
 
 /// Dynamic shared memory of a block, in bytes: K, V, two stages of Q and dO, dS, and of each stage's queries two
@@ -35,7 +35,7 @@ struct Arrays {
   simt::Span<std::uint16_t> dq, dk, dv;
 };
 
-/// A backward pass that is compiled for one size of tiles, to be timed: all of its kernels, one after the other.
+/// A backward pass compiled for one tile size, to be timed: all of its kernels, one after the other.
 struct Configuration {
   int head_dim;
   int block_q, block_k;
@@ -45,16 +45,16 @@ struct Configuration {
 
 class Kernels : public simt::KernelSet {
  public:
-  /// The explained kernels; `plan` is plan_of's. Of `records.steps` there are `o`, what a tile of keys adds to
-  /// the chosen component of dQ's sum, and `order`. Throws Error for shapes that they do not take.
+  /// The explained kernels; `plan` is plan_of's. Of `records.steps` it fills `o`, a tile's addition to the
+  /// chosen component of dQ's sum, and `order`. Throws Error for shapes that they do not take.
   virtual void explain(simt::Device& device, const TilePlan& plan, const Task& task, Break broken,
                        const Arrays& arrays, const Records& records) const = 0;
 
-  /// The kernels that are timed, and nothing recorded. D and dQ's conversion are part of a run.
+  /// The timed kernels, which record nothing. D and dQ's conversion are part of a run.
   virtual std::span<const Configuration> configurations() const = 0;
   virtual void run(simt::Device& device, int configuration, const Task& task,
                    const Arrays& arrays) const = 0;
-  /// What the configuration's kernel that makes dK takes of a multiprocessor.
+  /// Resources that the configuration's kernel that computes dK takes of a multiprocessor.
   virtual simt::Resources resources(simt::Device& device, int configuration) const = 0;
 
   /// The kernels for Hopper, timed; D and dQ's conversion are part of a run. Throw Error for what they do not take,

@@ -23,11 +23,10 @@ const lab::Replay& replay_of_runs() {
 
 const lab::Lesson& lesson() {
   static const auto lesson =
-      lab::LessonOf<Params>(
-          kLesson,
-          "A weight is made again from its score and one number a query: nothing quadratic is kept "
-          "for the gradients.",
-          knob_table(), run, bench_report, "steps")
+      lab::LessonOf<Params>(kLesson,
+                            "A weight is recomputed from its score and one number per query: "
+                            "nothing quadratic is kept.",
+                            knob_table(), run, bench_report, "steps")
           .with_telling(
               {{"full",
                 "Without a mask every block adds to every tile of dQ, in any order.",
@@ -37,8 +36,8 @@ const lab::Lesson& lesson() {
                 "after another.",
                 {.seq = 128, .heads = 4}},
                {"no-rescale",
-                "The forward pass left a wrong log-sum-exp, and no weight that is made of it adds "
-                "up to 1.",
+                "The forward pass left a wrong log-sum-exp, and weights made from it do not sum to "
+                "1.",
                 {.omits = Omission::skip_rescale}}})
           .with_trials({{.seq = 75, .heads = 4, .kv_heads = 2},
                         {.seq = 100, .mask = Mask::sliding_window},

@@ -8,29 +8,29 @@
 #include "kernels/attention/attention_backward/params.hpp"
 
 /// \file
-/// All that the lesson's picture is drawn from. What stands here was written by the explained kernels, unless it says
-/// otherwise; what it was compared with is in double.
+/// All data that the lesson's picture is drawn from. It was written by the explained kernels, unless noted otherwise;
+/// reference values are in double.
 
 namespace tilestep::attention_backward {
 
-/// What a tile of keys does to the chosen query, by the order of the visits in their blocks, which run side by side: the
-/// steps of the picture.
+/// The effect of a tile of keys on the chosen query, in the order of the visits in their blocks, which run in parallel:
+/// the steps of the picture.
 struct Step {
   int k_tile = 0;
   int order = 0;  ///< of the visit among those of its block
   TileKind kind = TileKind::full;
-  /// What the tile's block adds to the sum of the chosen component of dQ, which is multiplied by 1 / sqrt(head_dim) at
-  /// the end.
+  /// The tile's block adds this to the sum of the chosen component of dQ, which is multiplied by 1 / sqrt(head_dim)
+  /// at the end.
   float dq = 0;
   bool operator==(const Step&) const = default;
 };
 
-/// The chosen query's part, and that of the key of the same number.
+/// The chosen query's values, and those of the key with the same number.
 struct BackwardRow {
   float lse = 0;  ///< log-sum-exp that the forward pass left
   double exact_lse = 0;
   float d = 0;  ///< D, the sum of dO ∘ O
-  /// Of its keys, [length], as they were in registers.
+  /// For its keys, [length], as they were in registers.
   std::vector<float> p, dp, ds;
   std::vector<float> dq, dk,
       dv;  ///< [head_dim], in BF16; dK and dV of the head that the chosen one shares
@@ -51,9 +51,9 @@ inline constexpr std::string_view kSourcePath =
 std::array<int, kMarks> mark_lines();
 
 struct Trace : Matrix {
-  std::vector<Step> steps;  ///< one a visited tile of keys; empty: the query's tile visits none
+  std::vector<Step> steps;  ///< one per visited tile of keys; empty: the query's tile visits none
   BackwardRow row;
-  std::vector<int> wrong_dk, wrong_dv;  ///< [k_tiles] elements that are wrong, as of dQ in `wrong`
+  std::vector<int> wrong_dk, wrong_dv;  ///< [k_tiles] wrong elements, like `wrong` for dQ
   std::array<int, kMarks> lines{};
   bool operator==(const Trace&) const = default;
 };
@@ -62,7 +62,7 @@ nlohmann::json to_json(const Trace& trace);
 /// Throws Error saying which member is missing or wrong.
 Trace trace_from_json(const nlohmann::json& json);
 
-/// The report's tables that say what a trace says: `steps`, `ledger`, `visits`, `blocks`, `answer`.
+/// The report's tables that repeat a trace: `steps`, `ledger`, `visits`, `blocks`, `answer`.
 std::vector<lab::Table> tables_of(const Trace& trace);
 
 }  // namespace tilestep::attention_backward

@@ -7,14 +7,14 @@
 #include "kernels/attention/shared/matrix.hpp"
 #include "kernels/lessons.hpp"
 
-/// The lesson on attention's gradients: from dO to dQ, dK and dV, with weights that are made again from Q, K and the
-/// log-sum-exp that the forward pass left. Dao et al., "FlashAttention", 2022 (arXiv:2205.14135); Dao,
+/// The lesson on attention's gradients: from dO to dQ, dK and dV, with weights recomputed from Q, K and the
+/// log-sum-exp of the forward pass. Dao et al., "FlashAttention", 2022 (arXiv:2205.14135); Dao,
 /// "FlashAttention-2", 2023 (arXiv:2307.08691).
 namespace tilestep::attention_backward {
 
 using namespace attention;
 
-/// What a kernel does wrong: the forward pass that leaves the log-sum-exp, or this one.
+/// A kernel's fault, in the forward pass that leaves the log-sum-exp, or in this one.
 enum class Omission { none, skip_rescale, mask_off_by_one };
 constexpr auto names_of(Omission) {
   return std::to_array<std::string_view>({"none", "skip-rescale", "mask-off-by-one"});
@@ -39,14 +39,14 @@ struct Params {
   MaskRule rule() const;
 };
 
-/// What the kernels are asked for.
+/// The kernels' task.
 Task task_of(const Params& params);
 
 /// The knobs, bound to Params: seq heads kv_heads head_dim mask block_q block_k break seed query.
 const lab::KnobTable<Params>& knob_table();
 
-/// What the dispatcher makes of Params: tiles that fit, threads of the blocks that have a tile of keys. Throws Error for
-/// what no kernel computes.
+/// The dispatcher's choice for Params: tiles that fit, threads of the blocks that own a tile of keys. Throws Error for
+/// a task that no kernel computes.
 TilePlan plan_of(const Params& params);
 
 }  // namespace tilestep::attention_backward

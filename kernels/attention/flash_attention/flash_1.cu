@@ -1,26 +1,26 @@
 // FlashAttention 1 (Dao et al., 2022, algorithm 1): no score is stored, but O, its maximum and its sum are,
 // again and again.
 //
-//   - a block has a head; the loop over tiles of keys is the outer one, that over tiles of queries the inner
-//   - O, m and ℓ of all queries lie in memory: every visit reads them, brings them to the new maximum, adds
+//   - one block per head; the outer loop is over tiles of keys, the inner one over tiles of queries
+//   - O, m and ℓ of all queries are in memory: every visit reads them, rescales them to the new maximum, adds
 //     its part, divides, and writes them back
-//   - warps split the keys of a tile, 16 each: maximum, sum and the product with V of a row are every warp's,
-//     and go through shared memory to be put together
+//   - warps split the keys of a tile, 16 each: every warp has a partial maximum, sum and product with V for a
+//     row, and they are combined through shared memory
 //
 // Arrays as in flash_2.cu; m, ℓ [heads × length] FP32, m in natural units. O is kept in FP32 (o_sums) until the
-// end, as the authors' program kept it.
+// end, as the authors' code does.
 
 #include "kernels/attention/flash_attention/operands.hpp"
 
 namespace tilestep::flash_attention::SIMT_BACKEND {
 
-/// What the warps of a block tell each other of a strip of 16 queries.
+/// Data that a block's warps exchange about a strip of 16 queries.
 struct StripBoard {
   int warps, columns;
   simt::Shared<float> parts;    ///< [warps × 16 × columns]: each warp's weights times V
   simt::Shared<float> maxima;   ///< [warps × 16]
   simt::Shared<float> sums;     ///< [warps × 16]
-  simt::Shared<float> factors;  ///< [2 × 16]: of O so far and of the new part
+  simt::Shared<float> factors;  ///< [2 × 16]: for O so far and for the new part
 
   __device__ StripBoard(int its_warps, int its_columns, std::size_t at)
       : warps(its_warps), columns(its_columns) {
@@ -58,8 +58,8 @@ __device__ __forceinline__ void store_four(const To& to, const float4& four) {
   simt::as<float4>(array_of(to))[0] = four;
 }
 
-/// The warp's 16 keys: their scores, their weights by the tile's own maximum, and their part of O, all to the
-/// board.
+/// The warp's 16 keys: their scores, their weights relative to the tile's own maximum, and their part of O, all
+/// to the board.
 template <class T, class A, class W>
 __device__ __forceinline__ void weigh_strip(const StripBoard& board, simt::Shared<Bits> q_tile,
                                             int strip, simt::Shared<Bits> k_tile,
@@ -68,7 +68,7 @@ __device__ __forceinline__ void weigh_strip(const StripBoard& board, simt::Share
                                             int first_key, bool full, const T& tiles,
                                             const W& witness) {
   const Lane me;
-  const int keys = me.warp * kStrip;  // the warp's, in the tile
+  const int keys = me.warp * kStrip;  // the warp's first, in the tile
   float s[1][2][4] = {};
   multiply_scores(s, q_tile, strip * kStrip, k_tile, keys, kStrip, tiles);  // [step: scores]
   modify_and_mask(s, set, arrays, head, first_query, first_key + keys, kStrip, full, witness);
@@ -79,7 +79,7 @@ __device__ __forceinline__ void weigh_strip(const StripBoard& board, simt::Share
     const float largest = max_of_row(mine);
     if (me.lane % 4 == 0) board.maxima[keys + half * 8 + me.lane / 4] = largest;
   }
-  __syncthreads();  // the maxima of all warps are there
+  __syncthreads();  // all warps' maxima are written
 #pragma unroll T::kUnroll
   for (int half = 0; half < 2; ++half) {
     const int row = half * 8 + me.lane / 4;
@@ -106,10 +106,10 @@ __device__ __forceinline__ void weigh_strip(const StripBoard& board, simt::Share
       board.parts[row * tiles.columns + me.column(j, e)] = o[0][j][e];
     }
   }
-  __syncthreads();  // sums and parts of all warps are there
+  __syncthreads();  // all warps' sums and parts are written
 }
 
-/// Brings m and ℓ of the strip's rows to their new maximum, a thread a row.
+/// Rescales m and ℓ of the strip's rows to their new maximum, one thread per row.
 template <class A, class W>
 __device__ __forceinline__ void rescale_rows(const StripBoard& board, const A& arrays,
                                              std::ptrdiff_t first, int rows, int strip,
@@ -234,7 +234,7 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
                             tiles.block_q, tiles.columns, tiles.threads);
       simt::cp_async_commit();
       simt::cp_async_wait<0>();
-      // Everybody's part of the tiles must have arrived; and what the block began with must be in memory.
+      // All threads' copies of the tiles must have landed, and the initial O, m and ℓ must be in memory.
       __syncthreads();
       witness.begin(mine, key_tile, kind);
       for (int strip = 0; strip < tiles.block_q / kStrip; ++strip) {
@@ -245,7 +245,7 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
                     kind == TileKind::full, tiles, witness);
         rescale_rows(board, arrays, first_row + query, rows, strip, set.to_natural,
                      witness);  // [step: rescale]
-        // The factors of all rows are there, and maxima are not read any more: the next strip's may be written.
+        // All rows' factors are written, and maxima are no longer read: the next strip's may be written.
         __syncthreads();
         add_parts(board, arrays.o_sums, first_row + query, rows, strip, tiles, witness);
       }

@@ -1,10 +1,10 @@
 // FlashAttention 2 (Dao, 2023): O = softmax(Q·K^T / sqrt(head_dim)) V, and no score is ever stored.
 //
-//   - a block has a tile of queries and walks over the tiles of keys that one of them sees
-//   - each warp has queries of its own: it multiplies, exponentiates and sums up without the others
+//   - a block owns a tile of queries and walks over the tiles of keys that any of them sees
+//   - each warp has its own queries: it multiplies, exponentiates and sums independently of the others
 //   - m, ℓ and O stay in registers; O is rescaled when a maximum rises and divided once, at the end
-//   - the copies of the next tile of K and V run while the current one is multiplied
-//   - only tiles on the mask's edge ask which scores count
+//   - the next tile of K and V is copied while the current one is multiplied
+//   - only tiles on the mask's edge check which scores count
 //
 // Q, O [heads × length × head_dim], K, V [kv_heads × length × head_dim], row-major, BF16, multiplied by mma.sync
 // (compute capability 8.0); log-sum-exp [heads × length] FP32. A query that sees no key gets 0 and −∞.
@@ -13,7 +13,7 @@
 
 namespace tilestep::flash_attention::SIMT_BACKEND {
 
-/// Scores in natural units to memory: what `materialize` does, and the kernel is made to do without.
+/// Writes scores to memory, in natural units: for `materialize`. The kernel itself avoids exactly this.
 template <class T, class A>
 __device__ __forceinline__ void write_scores(const Scores<T>& s, const Setting& set,
                                              const A& arrays, const QueryTile& mine, int first_key,
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
   const int first_row = me.warp * T::strips * kStrip;
   const std::int64_t kv_row = std::int64_t{set.kv_head(mine.head)} * set.length();
   const KeyTiles seen = set.rule.tiles(mine.first, mine.last, tiles.block_k, arrays.begins);
-  // Stage 0 or 1 holds a tile of K and then one of V.
+  // Stage 0 or 1 holds a tile of K followed by one of V.
   const auto copy = [&](int tile, int stage) {
     const int first = tile * tiles.block_k;
     const int there = set.length() - first;
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
   for (int stage = 0; tile < seen.end; stage ^= 1) {
     const int next = seen.next(tile + 1);
     simt::cp_async_wait<0>();
-    // Everybody's part of this tile must have arrived, and everybody must be done with the other stage.
+    // All threads' copies of this tile must have landed, and all must be done with the other stage.
     __syncthreads();
     if (next < seen.end) copy(next, stage ^ 1);  // [step: copy]
     simt::cp_async_commit();

@@ -62,7 +62,7 @@ struct Arrays {
   simt::Span<float> m, l;    ///< flash-1: [heads × length]
 };
 
-/// A kernel that is compiled for one size of tiles, to be timed.
+/// A kernel compiled for one tile size, to be timed.
 struct Configuration {
   Variant variant;
   int head_dim;  ///< filled_columns of the task's must be this
@@ -80,14 +80,14 @@ class Kernels : public simt::KernelSet {
   virtual void explain(simt::Device& device, const Plan& plan, const Task& task, Break broken,
                        const Arrays& arrays, const Records& records) const = 0;
 
-  /// The kernels that are timed, and nothing recorded.
+  /// The timed kernels, which record nothing.
   virtual std::span<const Configuration> configurations() const = 0;
   virtual void run(simt::Device& device, int configuration, const Task& task,
                    const Arrays& arrays) const = 0;
-  /// What the configuration's kernel (of several the one that multiplies by V) takes of a multiprocessor.
+  /// Resources that the configuration's kernel (of several, the one that multiplies by V) takes of a multiprocessor.
   virtual simt::Resources resources(simt::Device& device, int configuration) const = 0;
 
-  /// Scores in 8 bits: Q and K are made numbers of 8 bits, then attended; explained, and timed. Throw Error for what
+  /// Scores in 8 bits: Q and K are quantized to 8 bits, then attended; explained, and timed. Throw Error for shapes that
   /// they do not take, Error (unavailable) on a GPU other than Hopper.
   virtual void explain(simt::Device& device, const QuantizedProblem& problem, Break broken,
                        const QuantizedArrays& arrays, const Records& records) const = 0;
@@ -96,7 +96,7 @@ class Kernels : public simt::KernelSet {
   virtual simt::Resources resources(simt::Device& device,
                                     const QuantizedProblem& problem) const = 0;
 
-  /// cuDNN, where it is there: base/simt/cudnn.hpp. Throws Error (unavailable) where it is not.
+  /// cuDNN, where installed: base/simt/cudnn.hpp. Throws Error (unavailable) where it is not.
   virtual simt::LibraryStatus library(simt::Device& device) const = 0;
   virtual int library_plans(simt::Device& device,
                             const simt::LibraryAttention& attention) const = 0;

@@ -24,7 +24,7 @@ const lab::Lesson& lesson() {
   static const auto lesson =
       lab::LessonOf<Params>(
           kLesson,
-          "No score needs to be stored: a tile of them, a maximum and a sum a row are enough.",
+          "No score needs storing: a tile of them, a maximum and a sum per row are enough.",
           knob_table(), run, bench_report, "steps")
           .with_telling(
               {{"naive",
@@ -36,7 +36,7 @@ const lab::Lesson& lesson() {
                 "visit.",
                 {.variant = Variant::flash_1}},
                {"window",
-                "Of a long sequence each query sees the last keys and the first few: most tiles "
+                "In a long sequence each query sees the last keys and the first few: most tiles "
                 "are never fetched.",
                 {.seq = 512, .heads = 1, .mask = Mask::sliding_window, .sinks = 4}},
                {"no-rescale",

@@ -11,8 +11,8 @@
 #include "kernels/lessons.hpp"
 
 /// \file
-/// All that the lesson's picture is drawn from. What stands here was written by the explained kernels, unless it
-/// says otherwise; what it was compared with is in double.
+/// All data that the lesson's picture is drawn from. It was written by the explained kernels, unless noted
+/// otherwise; reference values are in double.
 
 namespace tilestep::flash_attention {
 
@@ -33,7 +33,7 @@ struct Answer : attention::Answer {
   bool operator==(const Answer&) const = default;
 };
 
-// ---- what 8 bits cost ---------------------------------------------------------------------------------
+// ---- the cost of 8 bits -------------------------------------------------------------------------------
 
 /// The same problem with Q and K multiplied in one format: errors against double on the inputs in BF16.
 struct QuantizedRow {
@@ -81,7 +81,7 @@ struct Trace : Matrix {
   Data data = Data::random;
   ScoreMod score_mod = ScoreMod::none;
 
-  std::vector<Step> steps;  ///< one a visited tile of keys; empty: the query's tile visits none
+  std::vector<Step> steps;  ///< one per visited tile of keys; empty: the query's tile visits none
   bool o_recorded = false;  ///< whether Step::o is there: of flash-1 and flash-2
   /// Of the chosen query, [length], natural units, as they lie in memory (in BF16; −∞: masked): of naive and
   /// `materialize`; else empty, for no score was stored.

@@ -1,12 +1,12 @@
 // Attention by the textbook, in three kernels: scores to memory, softmax of each row, weights times V.
 //
-//   scores_to_memory       S = Q·K^T / sqrt(head_dim), with modifier and mask: a block a tile of scores
-//   softmax_rows           P = softmax(S), log-sum-exp: a block a row, which stays in shared memory
-//   weights_times_values   O = P·V: a block a tile of queries
+//   scores_to_memory       S = Q·K^T / sqrt(head_dim), with modifier and mask: one block per tile of scores
+//   softmax_rows           P = softmax(S), log-sum-exp: one block per row, which stays in shared memory
+//   weights_times_values   O = P·V: one block per tile of queries
 //
-// S and P lie in memory in the format of Q, K and V, as in models that spell attention out in FP16 or BF16
-// (PyTorch's math path does so where reductions of lower precision are allowed); softmax itself is FP32. All
-// scores are computed, those that the mask hides too: −∞ is written and read like any other. S, P [heads ×
+// S and P are stored in the format of Q, K and V, as in models that write attention out in FP16 or BF16
+// (PyTorch's math path does so where reduced-precision reductions are allowed); the softmax itself is FP32. All
+// scores are computed, even masked ones: −∞ is written and read like any other. S, P [heads ×
 // length × score_pitch(length)]; the rest as in flash_2.cu.
 
 #include "kernels/attention/flash_attention/operands.hpp"
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
       tiles.block_k, tiles.columns, tiles.threads);
   simt::cp_async_commit();
   simt::cp_async_wait<0>();
-  __syncthreads();  // everybody's part of the tiles must have arrived
+  __syncthreads();  // all threads' copies of the tiles must have landed
 
   const Lane me;
   const int first_row = me.warp * T::strips * kStrip;
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
     put_strip<T::kUnroll>(s_tile, first_row + i * kStrip, tiles.block_k, s[i], set.to_natural,
                           set.to_natural);
   }
-  __syncwarp();  // the rows of all lanes are there
+  __syncwarp();  // all lanes' rows are written
   const int pitch = score_pitch(set.length());
   const Rows<decltype(arrays.s)> to{
       arrays.s + static_cast<std::ptrdiff_t>(q_row * pitch + first_key), set.length() - mine.first,
@@ -63,14 +63,14 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
   witness.end(0, 0);
 }
 
-/// Of all threads of the block, by way of shared memory: the largest, or the sum.
+/// The maximum or the sum over all threads of the block, through shared memory.
 template <class Combine>
 __device__ __forceinline__ float of_block(float x, Combine combine) {
   __shared__ simt::Array<float, kSoftmaxThreads / 32> parts;
   for (int lane = 16; lane > 0; lane /= 2) x = combine(x, __shfl_xor_sync(kAllLanes, x, lane));
-  __syncthreads();  // all have read the parts of the time before
+  __syncthreads();  // all have read the previous call's parts
   if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = x;
-  __syncthreads();  // all warps' parts are there
+  __syncthreads();  // all warps' parts are written
   x = parts[0];
   for (int warp = 1; warp < kSoftmaxThreads / 32; ++warp) x = combine(x, parts[warp]);
   return x;
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(kSoftmaxThreads) softmax_rows(Operands<W> arra
   const std::ptrdiff_t number = blockIdx.x;
   const auto from = arrays.s + number * pitch;
   const auto to = arrays.p + number * pitch;
-  // A thread reads, weighs and writes chunks of its own.
+  // Each thread reads, weights and writes its own chunks.
   const auto each = [&](auto act) {
     for (int at = static_cast<int>(threadIdx.x) * Bf16::kChunk; at < pitch;
          at += kSoftmaxThreads * Bf16::kChunk) {
@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(kSoftmaxThreads) softmax_rows(Operands<W> arra
   }
 }
 
-/// Weights of a warp's strips from a tile in shared memory.
+/// Reads the weights of a warp's strips from a tile in shared memory.
 template <class T>
 __device__ __forceinline__ void read_strips(Scores<T>& p, simt::Shared<Bits> tile, const T& tiles) {
   const Lane me;
@@ -144,8 +144,8 @@ __device__ __forceinline__ void read_strips(Scores<T>& p, simt::Shared<Bits> til
   }
 }
 
-/// A tile of P and the tile of V that belongs to it, in one of two stages of shared memory; then a tile
-/// for O on its way out.
+/// A tile of P and its tile of V, in one of two stages of shared memory; then a staging tile for storing
+/// O.
 template <class T>
 struct WeightStages {
   T tiles;
@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
   simt::cp_async_commit();
   for (int tile = 0; tile < k_tiles; ++tile) {
     simt::cp_async_wait<0>();
-    // Everybody's part of this tile must have arrived, and everybody must be done with the other stage.
+    // All threads' copies of this tile must have landed, and all must be done with the other stage.
     __syncthreads();
     if (tile + 1 < k_tiles) stages.copy((tile + 1) % 2, arrays.p, arrays.v, set, mine, tile + 1);
     simt::cp_async_commit();

@@ -11,7 +11,7 @@ namespace tilestep::flash_attention::SIMT_BACKEND {
 using namespace attention::SIMT_BACKEND;
 using attention::SIMT_BACKEND::online_softmax;  // and not the lesson of that name
 
-/// A kernel's arrays; an explained one counts what it asks of them.
+/// A kernel's arrays; an explained kernel counts the bytes it requests from them.
 template <class W>
 struct Operands {
   template <class T>

@@ -11,7 +11,7 @@
 #include "kernels/lessons.hpp"
 
 /// \file
-/// What the lesson on attention is asked, and what its kernels record. What a run shows is in lesson.hpp.
+/// Parameters of the lesson on attention, and the records of its kernels. The results of a run are in lesson.hpp.
 
 /// The lesson on attention: O = softmax(Q·K^T / sqrt(head_dim)) V, from three kernels and a matrix of scores
 /// in memory to FlashAttention 1 and 2. Q, O [heads × length × head_dim], K, V [kv_heads × length ×
@@ -35,17 +35,17 @@ constexpr auto reasons_of(Variant) {
       "The textbook: one kernel writes all scores, one turns each row into weights, one "
       "multiplies "
       "the weights by V. Every score crosses the memory bus four times.",
-      "No score is stored. A block a head walks over tiles of keys, and for each over all "
+      "No score is stored. One block per head walks over tiles of keys, for each over all "
       "queries, "
-      "whose O, maximum and sum wait in memory and are rescaled at every visit.",
-      "Loops change places: a block a tile of queries, O stays in registers and is divided once, "
+      "whose O, maximum and sum are kept in memory and rescaled at every visit.",
+      "Loops swapped: one block per tile of queries, O stays in registers and is divided once, "
       "at "
-      "the end. Warps split queries instead of keys and need not add up.",
+      "the end. Warps split queries instead of keys and combine nothing.",
   });
 }
 
-/// Of Q, K, V and O; sums are FP32. With fp8 (E4M3) and int8 they lie in memory in BF16, and Q and K
-/// become numbers of 8 bits for their product alone: quantized/problem.hpp.
+/// For Q, K, V and O; accumulators are FP32. With fp8 (E4M3) and int8 they are BF16 in memory, and Q and K
+/// are quantized to 8 bits for their product only: quantized/problem.hpp.
 enum class DataType { bf16, fp8, int8 };
 constexpr auto names_of(DataType) {
   return std::to_array<std::string_view>({"bf16", "fp8", "int8"});
@@ -66,7 +66,7 @@ struct Params {
   ScoreMod score_mod = ScoreMod::none;
   Edge block_q = Edge::t32, block_k = Edge::t32;
   DataType dtype = DataType::bf16;
-  bool smooth_k = true;  ///< of fp8 and int8: K loses its mean before it becomes numbers of 8 bits
+  bool smooth_k = true;  ///< for fp8 and int8: K's mean is subtracted before K is quantized
   Data data = Data::random;
   Break broken = Break::none;
   std::int64_t seed = 1;
@@ -76,22 +76,22 @@ struct Params {
   MaskRule rule() const;
 };
 
-/// What the kernels are asked for.
+/// The kernels' task.
 Task task_of(const Params& params);
 
 /// The knobs, bound to Params: variant seq heads kv_heads head_dim mask window sinks score_mod block_q
-/// block_k dtype smooth_k data break seed. What cannot be together is refused with what can.
+/// block_k dtype smooth_k data break seed. Impossible combinations are refused with the possible values.
 const lab::KnobTable<Params>& knob_table();
 
-/// What Params come to: the dispatcher's choice, as words where it is another than was asked for.
+/// The dispatcher's choice for Params, in words where it differs from the request.
 struct Plan : TilePlan {
   Variant asked = Variant::flash_2, runs = Variant::flash_2;
-  std::string instead;  ///< why another kernel runs; empty: the one that was asked for
+  std::string instead;  ///< why another kernel runs; empty: the requested one
   /// Scores are products of 8-bit numbers: another kernel than `runs` has otherwise …
   bool quantized = false;
   bool smooth_k = false;  ///< … and K loses its mean first
 };
-/// Throws Error for what no kernel computes.
+/// Throws Error for a task that no kernel computes.
 Plan plan_of(const Params& params);
 /// The same for formulas, which know no limits of a kernel.
 Plan formula_plan_of(const Params& params);

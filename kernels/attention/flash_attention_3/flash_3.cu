@@ -1,27 +1,27 @@
 #pragma once
 
-// FlashAttention 3's forward pass in three rungs. A block has 64 queries for each warpgroup that multiplies. One
-// warpgroup only copies: Q once, then tiles of K and V through two rings of stages. The others multiply and weigh.
-// They meet at mbarriers: `full`, when copies have landed, and `empty`, when all have read.
+// FlashAttention 3's forward pass in three rungs. A block has 64 queries per consumer warpgroup. The producer
+// warpgroup only copies: Q once, then tiles of K and V through two rings of stages. The consumers multiply and compute
+// the softmax. They synchronize with mbarriers: `full`, when copies have landed, and `empty`, when all have read.
 //
 //   flash-3-tma        each on its own: S = Q K^T by wgmma, softmax in registers, O += P V by wgmma with P from
 //                      those registers
-//   flash-3-ping-pong  named barriers make them take turns: who has the turn issues O += P V of the tile before and
-//                      S of this one, and passes the turn; while the others' products run, it weighs
-//   flash-3            S of this tile is issued first, and O += P V of the tile before runs under this one's
-//                      softmax. As many blocks as fit at once take tile after tile of queries: the next one's Q and
-//                      K come while this one's O leaves
+//   flash-3-ping-pong  named barriers make them take turns: the consumer with the turn issues O += P V of the previous
+//                      tile and S of this one, and passes the turn; its softmax runs under the others' products
+//   flash-3            S of this tile is issued first, and O += P V of the previous tile runs under this one's
+//                      softmax. Persistent blocks, as many as are resident, take tile after tile of queries: the
+//                      next one's Q and K arrive while this one's O is stored
 //
-// Tiles of keys come from last to first. What is masked is at the ends: the tiles between have no masking code.
+// Tiles of keys run from last to first. Masked tiles are at the ends: the tiles between run without masking code.
 
 #include "kernels/attention/flash_attention_3/warpgroup.hpp"
 
 namespace tilestep::flash_attention_3::SIMT_BACKEND {
 
 constexpr float kLn2 = 0.6931471805599453f;
-constexpr int kWatchers = 32;  // the first threads of the second warp and of the third
+constexpr int kWatchers = 32;  // first threads of the second and third warps
 
-/// Makes the barriers, and lets all meet.
+/// Initializes the barriers and synchronizes the block.
 template <class T, class Tape>
 __device__ __forceinline__ void begin(const Layout<T>& layout, const Tape& tape) {
   constexpr int kReaders = T::kConsumers * kWarpgroup / 32;  // warps
@@ -36,13 +36,13 @@ __device__ __forceinline__ void begin(const Layout<T>& layout, const Tape& tape)
     }
     if (!tape.does(Fault::no_publish)) publish_barriers();
   }
-  // Nobody may wait for or arrive at a barrier that is not there yet.
+  // No thread may wait or arrive at a barrier before it is initialized.
   if (!tape.does(Fault::no_meeting)) __syncthreads();
 }
 
 // ---- the producer ---------------------------------------------------------------------------------
 
-/// Asks TMA for a tile of K or of V, once its stage is free.
+/// Requests a tile of K or V from TMA, once its stage is free.
 template <class T, class Tape>
 __device__ __forceinline__ void fetch_keys(const TensorMap& map, unsigned tile, unsigned full,
                                            unsigned empty, const Turn<T>& turn, int key, int head,
@@ -57,8 +57,8 @@ __device__ __forceinline__ void fetch_keys(const TensorMap& map, unsigned tile, 
   tape.note(site + 1, turn.number);
 }
 
-/// What the one thread that copies does. Where consumers multiply a tile of K before the V of the tile before,
-/// K is fetched first.
+/// The one thread that copies. K is fetched ahead where consumers multiply a tile of K before the previous
+/// tile's V.
 template <class T, Rung kRung, class Tape>
 __device__ __forceinline__ void produce(const TensorMaps& maps, const Task& task,
                                         const Layout<T>& layout, const Tape& tape) {
@@ -106,7 +106,7 @@ __device__ __forceinline__ void produce(const TensorMaps& maps, const Task& task
   }
 }
 
-/// A thread of the producer's that has nothing else to do sees stages become full.
+/// An otherwise idle thread of the producer observes when stages become full.
 template <class T, class Tape>
 __device__ __forceinline__ void look_on(const Task& task, const Layout<T>& layout, bool values,
                                         const Tape& tape) {
@@ -137,7 +137,7 @@ struct Consumer {
   const Tape& tape;
   int consumer;
   Turn<T> turn_k = {}, turn_v = {};
-  int turns = 0;  ///< taken
+  int turns = 0;  ///< turns taken
   int row = 0;    ///< the warpgroup's first query
   Rows rows = {};
 
@@ -175,7 +175,7 @@ struct Consumer {
     ++turn_v.number;
   }
 
-  // ---- turns: named barriers, one a consumer, at which it and the one before it meet ----
+  // ---- turns: one named barrier per consumer, shared with the one before it ----
   __device__ __forceinline__ void take_turn() const {
     tape.note(at(kWaitsTurn), turns);
     named_barrier_sync(1 + consumer, 2 * kWarpgroup);  // [step: takes-turn]
@@ -205,7 +205,7 @@ struct Consumer {
     tape.note(at(kCommitsO), turn_v.number);
     if (tape.does(Fault::early_value_release)) release(layout.empty_v(turn_v.stage()));
   }
-  /// All but the newest kPending groups of products are done, S among them.
+  /// Waits until all but the newest kPending product groups, S among them, are done.
   template <int kPending>
   __device__ __forceinline__ void wait_for_scores(typename T::Scores& s) const {
     if (!tape.does(Fault::no_score_wait)) wgmma_wait<kPending>();  // [step: done-s]
@@ -219,7 +219,7 @@ struct Consumer {
   }
 
   // ---- softmax ----
-  /// The scores of tile `tile`, the number-th of the block, become weights.
+  /// Turns the scores of tile `tile`, the block's number-th, into weights.
   template <bool kMasked>
   __device__ __forceinline__ void soften(typename T::Scores& s, float (&rescale)[2], int tile,
                                          int number) {
@@ -231,12 +231,12 @@ struct Consumer {
     float best[2];
     highest<T>(best, s);                                         // [step: maximum]
     weigh<T, kMasked>(s, rows, rescale, best, task.scale_log2);  // [step: weights]
-    settle(s);  // here, and not when they are used: products are under way meanwhile
+    settle(s);  // here, not where they are used: products are in flight in between
     if (tape.does(Fault::skip_rescale)) rescale[0] = rescale[1] = 1.0f;
     tape.note(at(kEndsSoftmax), number);
     if constexpr (Tape::kRecords) record(best, rescale, tile, number);
   }
-  /// What became of the chosen row. Scores there are natural, not in units of log2.
+  /// Records the chosen row. Its scores are natural, not in units of log2.
   __device__ __forceinline__ void record(const float (&best)[2], const float (&rescale)[2],
                                          int tile, int number) const {
     const float natural = task.scale_log2 * kLn2;
@@ -250,14 +250,14 @@ struct Consumer {
       tape.note_row(number, kRowSum, sum);
     }
   }
-  /// Brings what has been summed to the new maximum.
+  /// Rescales the accumulators to the new maximum.
   __device__ __forceinline__ void rescale_outputs(typename T::Outputs& o,
                                                   const float (&rescale)[2]) const {
     scale_outputs<T>(o, rescale);  // [step: rescales]
   }
 };
 
-/// flash-3-tma: one thing after the other.
+/// flash-3-tma: one step after the other.
 template <bool kMasked, class T, class Tape>
 __device__ __forceinline__ void step_alone(Consumer<T, Tape>& c, typename T::Scores& s,
                                            typename T::Weights& weights, typename T::Outputs& o,
@@ -293,8 +293,8 @@ __device__ __forceinline__ void attend_alone(Consumer<T, Tape>& c, typename T::O
   c.release_queries();
 }
 
-/// flash-3-ping-pong and flash-3: S of a tile and O += P V of the tile before are issued in one turn. With
-/// kOverlaps S comes first, and is weighed as soon as it is there.
+/// flash-3-ping-pong and flash-3: S of a tile and O += P V of the previous tile are issued in one turn. With
+/// kOverlaps S is issued first, and its softmax starts as soon as it is done.
 template <bool kMasked, bool kOverlaps, class T, class Tape>
 __device__ __forceinline__ void step_in_turn(Consumer<T, Tape>& c, typename T::Scores& s,
                                              typename T::Weights& weights, typename T::Outputs& o,
@@ -339,7 +339,7 @@ __device__ __forceinline__ void attend_in_turns(Consumer<T, Tape>& c, typename T
   typename T::Scores s;
   typename T::Weights weights;
   float rescale[2];
-  // The first tile has nothing before it; it is asked for its mask whether or not it has one.
+  // The first tile has no predecessor; it always runs the masking code, needed or not.
   c.wait_for_keys();
   c.take_turn();
   wgmma_begin();
@@ -370,7 +370,7 @@ __device__ __forceinline__ void attend_in_turns(Consumer<T, Tape>& c, typename T
   c.release_values();
 }
 
-/// Divides by the sums, and stores log-sum-exps. A row that may look at nothing has O = 0 and −∞.
+/// Divides by the sums and stores log-sum-exps. A row that sees no key gets O = 0 and −∞.
 template <class T>
 __device__ __forceinline__ void finish(typename T::Outputs& o, const Rows& rows,
                                        simt::Global<float> lse, const Task& task, int row,
@@ -390,7 +390,7 @@ __device__ __forceinline__ void finish(typename T::Outputs& o, const Rows& rows,
   scale_outputs<T>(o, inverse);
 }
 
-/// What a warpgroup that multiplies does.
+/// A consumer warpgroup.
 template <class T, Rung kRung, class Out, class Tape>
 __device__ __forceinline__ void consume(const TensorMaps& maps, const Task& task,
                                         simt::Global<float> lse, const Layout<T>& layout,
@@ -430,8 +430,8 @@ __global__ void __launch_bounds__(T::kSizes.threads(), 1)
     attend(const __grid_constant__ TensorMaps maps, simt::Global<float> lse, Task task, Tape tape) {
   const Layout<T> layout = lay_out<T>();
   begin(layout, tape);
-  // From lane 0, so that the compiler knows it to be the same for the warp: what follows from it then needs no
-  // registers of each thread, and there are none to spare.
+  // From lane 0, so that the compiler knows it is warp-uniform: values derived from it then take no per-thread
+  // registers, and there are none to spare.
   const int group = __shfl_sync(kAllLanes, static_cast<int>(threadIdx.x) / kWarpgroup, 0);
   if (group == 0) {
     keep_registers<T::kProducerRegisters>();

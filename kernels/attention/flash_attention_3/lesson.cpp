@@ -21,15 +21,13 @@ const lab::Replay& replay_of_runs() {
 
 const lab::Lesson& lesson() {
   static const auto lesson =
-      lab::LessonOf<Params>(
-          kLesson,
-          "Copies, products and exponentials have units of their own: a kernel is fast when all "
-          "three are busy at once.",
-          knob_table(), run, bench_report, "steps")
+      lab::LessonOf<Params>(kLesson,
+                            "Copies, products and exponentials have separate units: a kernel is "
+                            "fast when all three are busy at once.",
+                            knob_table(), run, bench_report, "steps")
           .with_telling(
               {{"tma",
-                "A warp copies ahead, but each warpgroup multiplies and weighs in turn "
-                "with itself.",
+                "A warp copies ahead, but each warpgroup alternates products and softmax.",
                 {.variant = Rung::tma}},
                {"flash-3",
                 "A block takes two tiles of queries, and the softmax of a tile of keys "
@@ -39,7 +37,7 @@ const lab::Lesson& lesson() {
                 "At head dimension 64 the exponentials take as long as the products.",
                 {.variant = Rung::pipelined, .head_dim = Columns::d64}},
                {"no-rescale",
-                "Overlap leaves every sum as it was: without the rescale O is wrong in the "
+                "Overlap changes no result: without the rescale O is wrong in the "
                 "same rows as flash-2's.",
                 {.omits = Omission::skip_rescale}}})
           .with_trials({{.variant = Rung::tma, .seq = 100, .head_dim = Columns::d64},

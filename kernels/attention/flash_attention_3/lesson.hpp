@@ -9,8 +9,8 @@
 #include "kernels/attention/flash_attention_3/params.hpp"
 
 /// \file
-/// All that the lesson's picture is drawn from. What stands here was written by the explained kernels, unless it says
-/// otherwise; what it was compared with is in double.
+/// All data that the lesson's picture is drawn from. It was written by the explained kernels, unless noted otherwise;
+/// reference values are in double.
 
 namespace tilestep::flash_attention_3 {
 
@@ -18,7 +18,7 @@ using Step = attention::SoftmaxStep;
 
 // ---- lanes -----------------------------------------------------------------------------------------------
 
-/// What happens in the chosen block; Site of schedule.hpp in words.
+/// The events of the chosen block; Site of schedule.hpp in words.
 enum class What {
   waits_empty_q,  ///< the producer begins to wait until Q's tile is free
   copies_q,       ///< its copies of Q are issued
@@ -26,7 +26,7 @@ enum class What {
   copies_k,       ///< its copies of K are issued
   waits_empty_v,
   copies_v,
-  full_k,  ///< who looks on sees that K is there
+  full_k,  ///< the observer sees that K has arrived
   full_v,
   waits_k,         ///< a consumer begins to wait for K
   waits_turn,      ///< … for its turn
@@ -35,7 +35,7 @@ enum class What {
   issues_s,        ///< it begins to issue S = Q Kᵀ
   commits_s,       ///< all of them are issued
   done_s,          ///< they are done
-  releases_k,      ///< K's stage is given back
+  releases_k,      ///< K's stage is released
   begins_softmax,  ///< scores become weights
   ends_softmax,
   waits_v,
@@ -44,7 +44,7 @@ enum class What {
   done_o,
   releases_v,
   stores,  ///< it begins to store O
-  stored,  ///< it is done with that, but for TMA's part
+  stored,  ///< it is done, except for TMA's part
 };
 constexpr auto names_of(What) {
   return std::to_array<std::string_view>(
@@ -58,7 +58,7 @@ constexpr auto names_of(What) {
 /// In the order of the block's clock.
 struct Event {
   What what = What::copies_k;
-  int lane = 0;  ///< 0: the thread that copies; 1, 2, 3: a consumer (warpgroup); −1: who looks on
+  int lane = 0;  ///< 0: the thread that copies; 1, 2, 3: a consumer (warpgroup); −1: the observer
   int turn = 0;  ///< which of the block's tiles of queries, from 0 (flash-3 takes several)
   int q_tile = 0;  ///< its number in the head
   int head = 0;
@@ -69,10 +69,10 @@ struct Event {
   bool operator==(const Event&) const = default;
 };
 
-/// What a lane is busy with, from one event to another: derived from the events alone.
+/// A lane's activity between two events: derived from the events alone.
 enum class Activity {
   waits,    ///< for K, V, Q or its turn (the producer: for a stage to be free)
-  copies,   ///< K or V under way: from the producer's issue until it is there
+  copies,   ///< K or V in flight: from the producer's issue until it has arrived
   scores,   ///< S = Q Kᵀ on the tensor cores, from issue until done
   softmax,  ///< exponentials
   values,   ///< O += P V on the tensor cores
@@ -125,21 +125,21 @@ std::array<int, kMarks> mark_lines();
 /// Its clock_unit is "words" under emulation, and "cycles" on a GPU.
 struct Trace : Matrix {
   Rung runs = Rung::pipelined;
-  std::vector<Step> steps;  ///< one a visited tile of keys
+  std::vector<Step> steps;  ///< one per visited tile of keys
   Answer answer;
   std::vector<Event> events;  ///< of the chosen block
   std::array<int, kMarks> lines{};
   bool operator==(const Trace&) const = default;
 };
 
-/// What the lanes are busy with, by lane, then by begin.
+/// The lanes' activities, by lane, then by begin.
 std::vector<Span> spans_of(const Trace& trace);
 
 nlohmann::json to_json(const Trace& trace);
 /// Throws Error saying which member is missing or wrong.
 Trace trace_from_json(const nlohmann::json& json);
 
-/// The report's tables that say what a trace says: `steps`, `ledger`, `blocks`, `lanes`, `answer`.
+/// The report's tables that repeat a trace: `steps`, `ledger`, `blocks`, `lanes`, `answer`.
 std::vector<lab::Table> tables_of(const Trace& trace);
 
 }  // namespace tilestep::flash_attention_3

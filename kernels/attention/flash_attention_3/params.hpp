@@ -8,7 +8,7 @@
 #include "kernels/attention/shared/matrix.hpp"
 #include "kernels/lessons.hpp"
 
-/// The lesson on attention for Hopper: the same sums as flash-2, with copies, products and exponentials side by side.
+/// The lesson on attention for Hopper: the same result as flash-2, with copies, products and exponentials side by side.
 /// Shah et al., "FlashAttention-3", 2024 (arXiv:2407.08608).
 namespace tilestep::flash_attention_3 {
 
@@ -17,8 +17,8 @@ constexpr auto names_of(Rung) {
 }
 constexpr auto reasons_of(Rung) {
   return std::to_array<std::string_view>(
-      {"Hopper: a warpgroup's products from shared memory, which TMA fills while one multiplies.",
-       "Two warpgroups take turns: one makes exponentials while the other multiplies.",
+      {"Hopper: warpgroup products from shared memory, which TMA fills during the products.",
+       "Two warpgroups take turns: one does exponentials while the other multiplies.",
        "The softmax of one tile runs under the products of the next, inside each warpgroup too."});
 }
 
@@ -40,7 +40,7 @@ constexpr Mask mask_of(HopperMask mask) {
   return kMasks[static_cast<int>(mask)];
 }
 
-/// What a kernel does wrong.
+/// A kernel's fault.
 enum class Omission { none, skip_rescale, mask_off_by_one };
 constexpr auto names_of(Omission) {
   return std::to_array<std::string_view>({"none", "skip-rescale", "mask-off-by-one"});
@@ -70,7 +70,7 @@ struct Params {
   MaskRule rule() const;
 };
 
-/// What the kernels are asked for.
+/// The kernels' task.
 attention::Task task_of(const Params& params);
 
 /// The knobs, bound to Params: variant seq heads head_dim mask window block_k break seed query.
@@ -78,8 +78,8 @@ const lab::KnobTable<Params>& knob_table();
 
 /// What Params come to. Throws Error for what no kernel computes.
 TilePlan plan_of(const Params& params);
-/// What is asked of a kernel; of `flash-3` itself so many blocks that each has two tiles of queries, so that what it does
-/// between them is seen.
+/// A kernel's task; for `flash-3` itself as many blocks as give each two tiles of queries, so that its work between
+/// them is visible.
 Problem problem_of(const Params& params, const TilePlan& plan);
 
 }  // namespace tilestep::flash_attention_3

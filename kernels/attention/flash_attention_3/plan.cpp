@@ -34,7 +34,7 @@ const lab::KnobTable<Params>& knob_table() {
           .group("model")
           .integer(&Params::seq, {"seq", "Length", "tokens", "Queries, and as many keys."}, 1,
                    kMostLength, true)
-          .integer(&Params::heads, {"heads", "Heads of Q and O, which share one of K and V."}, 1,
+          .integer(&Params::heads, {"heads", "Heads of Q and O, which share one K/V head."}, 1,
                    kMostHeads, true)
           .choice(&Params::head_dim,
                   {"head_dim", "Head dimension", "", "Components of a query, key or value."})

@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// What FlashAttention 3's kernels are asked for: a problem, its arrays, how it is cut into tiles and blocks.
+/// The task of FlashAttention 3's kernels: a problem, its arrays, its tiles and blocks.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace tilestep::flash_attention_3 {
 
-/// What is to be computed. The mask is none, causal or a sliding window without sinks; rule.length is the length.
+/// The problem. The mask is none, causal or a sliding window without sinks; rule.length is the length.
 struct Problem {
   Rung rung = Rung::pipelined;
   int head_dim = 128;  ///< 64 or 128
@@ -26,12 +26,12 @@ struct Arrays {
   simt::Span<Out> o;
   simt::Span<float> lse;
 };
-/// What an explained kernel is told besides. `clocks`: kSites rows of `numbers`; `rows`: `numbers` rows of
-/// kRowFields; what does not happen is left as it is.
+/// Extra arguments of an explained kernel. `clocks`: kSites rows of `numbers`; `rows`: `numbers` rows of
+/// kRowFields; entries of events that do not happen stay unchanged.
 struct Explanation {
   int keys = 64;  ///< of a tile: 64, or 128 as timed
-  int block = 0;  ///< whose steps are noted
-  int row = 0;    ///< of its tiles of queries, that is noted besides
+  int block = 0;  ///< whose steps are recorded
+  int row = 0;    ///< of its tiles of queries, recorded as well
   Fault fault = Fault::none;
   int numbers = 0;
   simt::Span<long long> clocks;
@@ -47,8 +47,8 @@ constexpr TileSizes explained_sizes(int head_dim, int keys) {
   return {timed.head_dim, keys, timed.consumers, 2};
 }
 
-/// The order of the tiles of queries, and how many blocks take them: as many as there are, or with flash-3 as
-/// many as multiprocessors.
+/// The order of the tiles of queries, and the number of blocks: one per tile, or with flash-3 one per
+/// multiprocessor.
 struct Schedule {
   TileOrder order;
   int blocks;
@@ -63,7 +63,7 @@ constexpr Schedule schedule_of(const Problem& problem, const TileSizes& sizes,
                                          : multiprocessors;
   return {order, most < order.count() ? most : order.count()};
 }
-/// How much an explained block has to note at most: of tiles of keys, and of turns.
+/// The most that an explained block records: tiles of keys, and turns.
 constexpr int most_numbers(const Problem& problem, const TileSizes& sizes, int multiprocessors) {
   const Schedule schedule = schedule_of(problem, sizes, multiprocessors);
   const int turns = (schedule.order.count() + schedule.blocks - 1) / schedule.blocks;

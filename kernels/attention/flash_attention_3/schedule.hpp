@@ -1,11 +1,11 @@
 #pragma once
 
 /// \file
-/// FlashAttention 3's kernels as the host knows them: which tile comes when, what is fixed when they are
-/// compiled, and what an explained kernel notes.
+/// FlashAttention 3's kernels as the host knows them: the order of tiles, compile-time constants, and the events
+/// that an explained kernel records.
 ///
-/// A block has kConsumers · 64 rows of queries of one head, and goes through the tiles of keys from the last
-/// that any of them may look at down to the first: what is masked at the right then comes first.
+/// A block has kConsumers · 64 rows of queries of one head, and walks over the tiles of keys from the last that
+/// any of them sees down to the first: tiles masked at the right then come first.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,24 +17,24 @@ namespace tilestep::flash_attention_3 {
 
 using namespace attention;
 
-/// The three kernels; each has what those before it have.
+/// The three kernels; each includes the features of those before it.
 enum class Rung {
-  tma,        ///< a warp copies, warpgroups multiply and weigh, each on its own
-  ping_pong,  ///< they take turns: one weighs while another multiplies
-  pipelined,  ///< and a warpgroup weighs while its own products of the tile before are under way
+  tma,        ///< a warp copies, warpgroups multiply and do softmax, each on its own
+  ping_pong,  ///< they take turns: softmax of one under products of another
+  pipelined,  ///< and softmax also runs under the warpgroup's own products of the previous tile
 };
 
 // ---- sizes ----------------------------------------------------------------------------------------
 
 inline constexpr int kWarpgroup = 128;                        ///< threads
 inline constexpr int kRowsOfGroup = 64;                       ///< queries of a warpgroup
-inline constexpr int kPanelBytes = 128;                       ///< of a row: what the swizzle takes
+inline constexpr int kPanelBytes = 128;                       ///< of a row: the swizzle's width
 inline constexpr int kPanelColumns = kPanelBytes / 2;         ///< numbers of 16 bits
 inline constexpr int kBoxBytes = kRowsOfGroup * kPanelBytes;  ///< of 64 rows of a panel
-inline constexpr int kAlignment = 1024;  ///< of a tile: what the swizzle's pattern takes
+inline constexpr int kAlignment = 1024;  ///< of a tile: required by the swizzle pattern
 inline constexpr int kMostConsumers = 3;
 
-/// What is fixed for a kernel .
+/// A kernel's compile-time constants.
 struct TileSizes {
   int head_dim, keys, consumers, stages;
 
@@ -42,7 +42,7 @@ struct TileSizes {
   constexpr int threads() const { return (1 + consumers) * kWarpgroup; }
   constexpr int query_bytes() const { return kRowsOfGroup * head_dim * 2; }  ///< of a warpgroup
   constexpr int key_bytes() const { return keys * head_dim * 2; }            ///< of K, or of V
-  /// Q, as much again for O on its way out, the stages, the barriers, and what alignment may cost.
+  /// Q, the same again for staging O, the stages, the barriers, and slack for alignment.
   constexpr int shared_bytes() const {
     return 2 * consumers * query_bytes() + 2 * stages * key_bytes() + (2 + 4 * stages) * 8 +
            kAlignment;
@@ -51,7 +51,7 @@ struct TileSizes {
 
 // ---- which keys -----------------------------------------------------------------------------------
 
-/// Stands for the documents of masks that have none.
+/// Placeholder for the documents of masks that have none.
 struct NoDocuments {
   __host__ __device__ constexpr int operator[](int) const { return 0; }
 };
@@ -60,14 +60,14 @@ struct NoDocuments {
 struct KeyTiles {
   int first, last;
 };
-/// The tiles that some of the queries q0 … q1 may look at; one that is all masked where they may look at none.
+/// The tiles that any of the queries q0 … q1 sees; one that is all masked if they see none.
 __host__ __device__ constexpr KeyTiles tiles_seen(const MaskRule& rule, int q0, int q1, int width) {
   const int last_key = rule.last_key(q1);
   const int last = (last_key < rule.length ? last_key : rule.length - 1) / width;
   const int first = rule.first_key(q0, NoDocuments{}) / width;
   return {first < last ? first : last, last};
 }
-/// Of those the ones of which all queries q0 … q1 may look at every key.
+/// Those of them in which all queries q0 … q1 see every key.
 __host__ __device__ constexpr KeyTiles tiles_full(const MaskRule& rule, int q0, int q1, int width) {
   const int last_key = rule.last_key(q0);
   const int end = last_key < rule.length ? last_key + 1 : rule.length;
@@ -79,8 +79,8 @@ __host__ __device__ constexpr KeyTiles tiles_full(const MaskRule& rule, int q0, 
 struct QueryTile {
   int head, tile;
 };
-/// The order in which tiles of queries come. Head after head; or, where later tiles have more keys, the last
-/// ones of all heads first, so that the short ones are left for the end.
+/// The order of the tiles of queries. Head after head; or, where later tiles have more keys, the last
+/// tiles of all heads first, so that the short ones are left for the end.
 struct TileOrder {
   int tiles;  ///< of a head
   int heads;
@@ -91,17 +91,17 @@ struct TileOrder {
     if (!heavy_first) return {number / tiles, number % tiles};
     return {number % heads, tiles - 1 - number / heads};
   }
-  /// Which number comes in a block's `turn`, of so many blocks: forwards and backwards by turns, so that who
-  /// had the heaviest of one turn has the lightest of the next. May be past the last one.
+  /// The tile number in a block's `turn`, given the number of blocks: alternately forwards and backwards, so that the
+  /// block with the heaviest tile of one turn gets the lightest of the next. May be past the last one.
   __host__ __device__ constexpr int number_of(int block, int turn, int blocks) const {
     return turn * blocks + (heavy_first && turn % 2 == 1 ? blocks - 1 - block : block);
   }
 };
 
-// ---- what an explained kernel notes ---------------------------------------------------------------
+// ---- records of an explained kernel ---------------------------------------------------------------
 
-/// What happens, by whom; a site. Numbers count what the block does: tiles of keys, but where it says tiles of
-/// queries or turns. Of consumer c at site + c · kConsumerSites.
+/// A kind of event, per actor; a site. Events are numbered by the block's tiles of keys, or by tiles of queries or
+/// turns where noted. Consumer c is at site + c · kConsumerSites.
 enum Site : int {
   // The producer.
   kWaitsEmptyQ,  ///< begins to wait until Q's tile is free (tiles of queries)
@@ -110,7 +110,7 @@ enum Site : int {
   kCopiesK,
   kWaitsEmptyV,
   kCopiesV,
-  // Who looks on.
+  // The observer.
   kFullK,  ///< sees that K is there
   kFullV,
   // A consumer.
@@ -121,7 +121,7 @@ enum Site : int {
   kIssuesS,        ///< begins to issue S = Q Kᵀ
   kCommitsS,       ///< all are issued
   kDoneS,          ///< they are done
-  kReleasesK,      ///< K's stage is given back
+  kReleasesK,      ///< K's stage is released
   kBeginsSoftmax,  ///< scores become weights
   kEndsSoftmax,
   kWaitsV,
@@ -130,44 +130,44 @@ enum Site : int {
   kDoneO,
   kReleasesV,
   kStores,  ///< begins to store O (tiles of queries)
-  kStored,  ///< is done with that, but for TMA's part (tiles of queries)
+  kStored,  ///< is done, except for TMA's part (tiles of queries)
 };
 inline constexpr int kConsumerSites = kStored - kWaitsK + 1;
 inline constexpr int kSites = kWaitsK + kMostConsumers * kConsumerSites;
 
-/// What an explained kernel notes of the chosen row of queries at each tile of keys, as so many floats.
+/// The floats that an explained kernel records for the chosen query at each tile of keys.
 enum RowField : int {
   kRowTile,     ///< number of the tile of keys
   kRowHighest,  ///< highest score of the tile; −∞ where all are masked
   kRowMaximum,  ///< of all tiles so far
-  kRowRescale,  ///< what ℓ and O are multiplied with
+  kRowRescale,  ///< factor for ℓ and O
   kRowSum,      ///< ℓ afterwards
   kRowFields
 };
 
-/// What an explained kernel leaves out or does wrong: what the knob `break` has, and under emulation each wait,
-/// fence and release, for tests.
+/// The faults of an explained kernel: those of the knob `break` and, under emulation, each wait, fence and release
+/// omitted, for tests.
 enum class Fault {
   none,
   skip_rescale,
-  mask_off_by_one,  ///< each query may look at one key more
+  mask_off_by_one,  ///< each query sees one key more
   last_of_knob = mask_off_by_one,
   no_publish,        ///< TMA is not told of the barriers
-  no_meeting,        ///< nobody waits until the barriers are there
+  no_meeting,        ///< no thread waits for the barriers' initialization
   skip_query_wait,   ///< a consumer does not wait for Q
   skip_key_wait,     ///< nor for K
   skip_value_wait,   ///< nor for V
   skip_empty_query,  ///< the producer does not wait until Q's tile is free
   skip_empty_key,
   skip_empty_value,
-  early_query_release,  ///< given back while products read it
+  early_query_release,  ///< released while products read it
   early_key_release,
   early_value_release,
-  no_key_release,    ///< never given back
-  no_score_wait,     ///< scores are read while products are under way
-  no_output_wait,    ///< O is read, or scaled, while products are under way
+  no_key_release,    ///< never released
+  no_score_wait,     ///< scores are read while products are in flight
+  no_output_wait,    ///< O is read, or scaled, while products are in flight
   missing_fence,     ///< TMA is not told that O was written
-  no_store_wait,     ///< O is written again while TMA reads it
+  no_store_wait,     ///< O is overwritten while TMA reads it
   no_store_meeting,  ///< TMA is asked to store before all have written
   no_write_meeting,  ///< O is written before the store's wait is over
 };

@@ -1,8 +1,8 @@
 #pragma once
 
 /// \file
-/// What FlashAttention 3's kernels are made of: where things lie in shared memory, whose turn it is, how scores
-/// become weights in registers, how O leaves them, and who witnesses what happens.
+/// Building blocks of FlashAttention 3's kernels: the layout of shared memory, turns, the softmax of scores in
+/// registers, the store of O, and the recording of events.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@ using namespace simt::hopper;
 
 constexpr unsigned kAllLanes = 0xFFFFFFFFu;
 
-/// What is fixed for a kernel.
+/// A kernel's compile-time constants.
 template <int kDim, int kKeysOfTile, int kGroups, int kStagesOfRing>
 struct Tile {
   static constexpr TileSizes kSizes{kDim, kKeysOfTile, kGroups, kStagesOfRing};
@@ -38,8 +38,8 @@ struct Tile {
 
 // ---- shared memory --------------------------------------------------------------------------------
 
-/// Addresses, as the instructions take them. A tile of K or V lies in panels of 64 columns, each with all
-/// rows; Q and what is stored of O lie so for each warpgroup.
+/// Addresses, as the instructions take them. A tile of K or V consists of panels of 64 columns, each with all
+/// rows; Q and the staged O have the same layout for each warpgroup.
 template <class T>
 struct Layout {
   unsigned base;
@@ -75,7 +75,7 @@ struct Layout {
   }
 };
 
-/// Lays it out in dynamic shared memory and gives its parts their names.
+/// Lays it out in dynamic shared memory and names its parts.
 template <class T>
 __device__ __forceinline__ Layout<T> lay_out() {
   const unsigned raw = simt::shared_address(simt::dynamic_shared<std::uint8_t>(
@@ -98,7 +98,7 @@ __device__ __forceinline__ Layout<T> lay_out() {
   return layout;
 }
 
-/// The next tile of K, or of V: how many came before; from that, which stage it is in, and the parity of its phase.
+/// The next tile of K or V: the number of tiles before it gives its stage and the parity of its phase.
 template <class T>
 struct Turn {
   int number = 0;
@@ -111,20 +111,20 @@ struct Turn {
   }
 };
 
-/// This warp is done with what the barrier guards.
+/// This warp is done with the data that the barrier guards.
 __device__ __forceinline__ void release(unsigned barrier) {
   if (threadIdx.x % 32 == 0) arrive(barrier);
 }
 
-// ---- what a launch is told ------------------------------------------------------------------------
+// ---- arguments of a launch ------------------------------------------------------------------------
 
 struct Task {
   MaskRule rule;
   TileOrder order;
-  int heads_of_group;  ///< that look at the same keys
+  int heads_of_group;  ///< query heads that share keys
   float scale_log2;    ///< of scores: log2(e) / sqrt(head_dim)
 };
-/// Of Q, K, V [heads][length][head_dim] and O.
+/// For Q, K, V [heads][length][head_dim] and O.
 struct TensorMaps {
   TensorMap q, k, v, o;
 };
@@ -162,7 +162,7 @@ __device__ __forceinline__ void issue_scores(typename T::Scores& s, unsigned q, 
   }
 }
 
-/// Issues O += P V, P from registers. V is as it came: its columns are the fastest.
+/// Issues O += P V, P from registers. V is not transposed: its columns vary fastest.
 template <class T>
 __device__ __forceinline__ void issue_outputs(typename T::Outputs& o,
                                               const typename T::Weights& weights, unsigned v) {
@@ -174,7 +174,7 @@ __device__ __forceinline__ void issue_outputs(typename T::Outputs& o,
   }
 }
 
-/// Where a thread's sums lie is where wgmma wants the numbers of A: two neighbours of a row in a register.
+/// A thread's accumulators are already where wgmma wants A's fragments: two neighbours of a row per register.
 template <class T>
 __device__ __forceinline__ void pack_weights(typename T::Weights& weights,
                                              const typename T::Scores& s) {
@@ -186,13 +186,13 @@ __device__ __forceinline__ void pack_weights(typename T::Weights& weights,
 
 // ---- softmax --------------------------------------------------------------------------------------
 
-/// A thread has parts of two rows of scores, eight rows apart; four lanes share a row.
+/// A thread holds parts of two rows of scores, eight rows apart; four lanes share a row.
 struct Rows {
   float maximum[2] = {-INFINITY, -INFINITY};
   float sum[2] = {0, 0};  ///< of the thread's own weights
 };
-/// Hides the scores of keys that a query may not look at. `row` is the warpgroup's first query, `key` the tile's
-/// first key. Broken, each query may look at `one_more`.
+/// Masks the scores of keys that a query does not see. `row` is the warpgroup's first query, `key` the tile's
+/// first key. Broken, each query sees `one_more`.
 template <class T>
 __device__ __forceinline__ void hide(typename T::Scores& s, const MaskRule& rule, int row, int key,
                                      bool one_more) {
@@ -220,7 +220,7 @@ template <class T>
 __device__ __forceinline__ void highest(float (&found)[2], const typename T::Scores& s) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    // Two at a time: what follows does not wait for each single comparison.
+    // Two at a time: shorter dependency chain than one comparison after another.
     float even = s[2 * half];
     float odd = s[2 * half + 1];
 #pragma unroll
@@ -234,8 +234,8 @@ __device__ __forceinline__ void highest(float (&found)[2], const typename T::Sco
   }
 }
 
-/// Scores become weights 2^(scale · (score − maximum)), and `rescale` what has been summed so far must be
-/// multiplied with. `scale` has log2(e) in it. In a tile that is not masked no row's maximum is −∞.
+/// Turns scores into weights 2^(scale · (score − maximum)); `rescale` becomes the factor for everything accumulated
+/// so far. `scale` includes log2(e). In an unmasked tile no row's maximum is −∞.
 template <class T, bool kMasked>
 __device__ __forceinline__ void weigh(typename T::Scores& s, Rows& rows, float (&rescale)[2],
                                       const float (&tile)[2], float scale) {
@@ -243,7 +243,7 @@ __device__ __forceinline__ void weigh(typename T::Scores& s, Rows& rows, float (
   for (int half = 0; half < 2; ++half) {
     const float before = rows.maximum[half];
     const float now = fmaxf(before, tile[half]);
-    // −∞ − (−∞) would be NaN; from any finite point 2^−∞ is the 0 that it should be.
+    // −∞ − (−∞) would be NaN; with any finite reference, 2^−∞ is 0 as it should be.
     const float base = kMasked && now == -INFINITY ? 0.0f : now * scale;
     rescale[half] = exp2_approximate(fmaf(before, scale, -base));
     rows.maximum[half] = now;
@@ -307,8 +307,8 @@ __device__ __forceinline__ void stage_outputs(const typename T::Outputs& o, unsi
   }
 }
 
-/// Through shared memory by TMA, which leaves out rows past the last query. Returns at once: TMA reads while the
-/// warpgroup is at its next tile. FP32 takes two rounds.
+/// Stores O through shared memory by TMA, which skips rows past the last query. Returns immediately: TMA reads while
+/// the warpgroup works on its next tile. FP32 takes two rounds.
 template <class T, class Out, class Tape>
 __device__ __forceinline__ void store_outputs(const TensorMap& map, const typename T::Outputs& o,
                                               const Layout<T>& layout, int consumer, int row,
@@ -320,7 +320,7 @@ __device__ __forceinline__ void store_outputs(const TensorMap& map, const typena
 #pragma unroll
   for (int first = 0; first < kParts; first += T::kPanels) {
     if (speaks && !tape.does(Fault::no_store_wait)) store_wait<0>();
-    // What lay there must have been read before it is written …
+    // The previous contents must have been read before they are overwritten …
     if (!tape.does(Fault::no_write_meeting)) named_barrier_sync(meeting, kWarpgroup);
 #pragma unroll
     for (int i = 0; i < T::kPanels; ++i) {
@@ -328,7 +328,7 @@ __device__ __forceinline__ void store_outputs(const TensorMap& map, const typena
                        (first + i) * kColumns / 8, Out{});
     }
     if (!tape.does(Fault::missing_fence)) publish_to_async_proxy();
-    // … and all must have written before TMA reads it.
+    // … and all threads must have written before TMA reads.
     if (!tape.does(Fault::no_store_meeting)) named_barrier_sync(meeting, kWarpgroup);
     if (!speaks) continue;
     for (int i = 0; i < T::kPanels; ++i) {
@@ -339,9 +339,9 @@ __device__ __forceinline__ void store_outputs(const TensorMap& map, const typena
   }
 }
 
-// ---- who looks on ---------------------------------------------------------------------------------
+// ---- recording ------------------------------------------------------------------------------------
 
-/// In a timed kernel nobody does, and all is as it should be.
+/// A timed kernel records nothing and has no faults.
 struct Timed {
   static constexpr bool kRecords = false;
 
@@ -349,8 +349,8 @@ struct Timed {
   __device__ __forceinline__ constexpr bool does(Fault) const { return false; }
 };
 
-/// In an explained one the first thread of each warpgroup of the chosen block writes down the clock when something
-/// happens, and the lanes that have the chosen row what becomes of it.
+/// In an explained kernel the first thread of each warpgroup of the chosen block records the clock of each event,
+/// and the lanes that hold the chosen row record its values.
 struct Explained {
   static constexpr bool kRecords = true;
 
@@ -380,7 +380,7 @@ struct Explained {
   }
   __device__ __forceinline__ bool does(Fault what) const {
 #if defined(__CUDACC__)
-    // A wait that may be left out would keep the compiler from running products side by side.
+    // A wait that may be omitted would keep the compiler from running products asynchronously.
     if (what > Fault::last_of_knob) return false;
 #endif
     return fault == what;

@@ -1,8 +1,8 @@
 #pragma once
 
 /// \file
-/// Which keys a query looks at. One description for kernels, references and pictures: all masks of the
-/// lesson are ranges of keys whose ends do not fall from query to query, and a few first keys besides.
+/// The keys that a query sees. One description for kernels, references and pictures: all masks of the lesson
+/// are ranges of keys whose ends never decrease from query to query, plus a few first keys.
 
 #include <array>
 #include <cstdint>
@@ -16,7 +16,7 @@ enum class Mask {
   none,
   causal,          ///< keys up to the query's own position
   sliding_window,  ///< of those the last `window`, and the first `sinks`
-  document,        ///< of those the ones of the query's own document
+  document,        ///< those of them in the query's own document
   prefix,          ///< those, and the first `window` keys for every query
 };
 constexpr auto names_of(Mask) {
@@ -24,38 +24,38 @@ constexpr auto names_of(Mask) {
       {"none", "causal", "sliding-window", "document", "prefix"});
 }
 
-/// Of a tile of scores.
+/// The kind of a tile of scores.
 enum class TileKind : std::uint8_t {
-  skipped,  ///< no query may look at any key: nothing is fetched or multiplied
-  partial,  ///< some may: each score is asked for
-  full,     ///< all may: no score is asked for
+  skipped,  ///< no query sees any key: nothing is fetched or multiplied
+  partial,  ///< some do: each score is checked
+  full,     ///< all do: no score is checked
 };
 constexpr auto names_of(TileKind) {
   return std::to_array<std::string_view>({"skipped", "partial", "full"});
 }
 
-/// The tiles of keys that a tile of queries visits, worked out once, so that the loop over them asks for nothing:
-/// those of the first keys, then, after a gap perhaps, those of the range.
+/// The tiles of keys that a tile of queries visits, computed once, so that the loop over them needs no checks:
+/// those of the first keys, then, perhaps after a gap, those of the range.
 ///
 ///     for (int tile = tiles.next(0); tile < tiles.end; tile = tiles.next(tile + 1)) …
 struct KeyTiles {
   int first_end = 0;                 ///< tiles 0 … first_end − 1 hold first keys
   int begin = 0, end = 0;            ///< of the range
-  int full_begin = 0, full_end = 0;  ///< of them those whose scores are all allowed
+  int full_begin = 0, full_end = 0;  ///< those of them whose scores are all allowed
   int first_full = 0;                ///< tiles 0 … first_full − 1 are full of first keys
 
   constexpr int next(int tile) const { return tile >= first_end && tile < begin ? begin : tile; }
   constexpr bool full(int tile) const {
     return (tile >= full_begin && tile < full_end) || tile < first_full;
   }
-  /// How many are visited.
+  /// The number of visited tiles.
   constexpr int count() const {
     const int gap = first_end < begin ? begin - first_end : 0;
     return end - gap;
   }
 };
 
-/// The tiles of queries that see a key of a tile of keys: one range without gaps.
+/// The tiles of queries that see any key of a tile of keys: one range without gaps.
 struct QueryTiles {
   int begin = 0, end = 0;
 
@@ -63,7 +63,7 @@ struct QueryTiles {
 };
 
 /// A mask with its numbers. `begins[q]` is the position at which the document of query q begins, and is read
-/// for `document` alone: begins[q] ≤ q, never falling.
+/// for `document` only: begins[q] ≤ q, never decreasing.
 struct MaskRule {
   Mask mask = Mask::none;
   int length = 0;  ///< of queries and of keys
@@ -88,7 +88,7 @@ struct MaskRule {
     return key <= last_key(query) && (key >= first_key(query, begins) || key < first_keys());
   }
 
-  /// Of the tile of queries q0 … q1 and keys k0 … k1, all of them there.
+  /// The kind of the tile of queries q0 … q1 and keys k0 … k1, all in range.
   template <class Begins>
   constexpr TileKind kind(int q0, int q1, int k0, int k1, const Begins& begins) const {
     const int within = first_key(q1, begins);  // every query's range has begun here
@@ -105,8 +105,8 @@ struct MaskRule {
     return TileKind::skipped;
   }
 
-  /// The tiles of `width` keys that the queries q0 … q1 visit. The range of a query holds the query itself, so
-  /// that the ranges of neighbours leave no gap between them.
+  /// The tiles of `width` keys that the queries q0 … q1 visit. A query's range contains the query itself, so the
+  /// ranges of neighbours leave no gap between them.
   template <class Begins>
   constexpr KeyTiles tiles(int q0, int q1, int width, const Begins& begins) const {
     const int within = first_key(q1, begins);  // every query's range has begun here
@@ -126,8 +126,8 @@ struct MaskRule {
     return tiles;
   }
 
-  /// The tiles of `height` queries that see one of the keys k0 … k1. Neighbouring keys are seen by ranges of
-  /// queries that leave no gap between them.
+  /// The tiles of `height` queries that see any of the keys k0 … k1. Neighbouring keys are seen by ranges of
+  /// queries with no gap between them.
   template <class Begins>
   constexpr QueryTiles query_tiles(int k0, int k1, int height, const Begins& begins) const {
     const bool all_see = mask == Mask::none || (mask == Mask::prefix && k0 < window);
@@ -152,7 +152,7 @@ struct MaskRule {
   }
 
   /// The first tile of `width` keys from `tile` on that is not skipped for the queries q0 … q1; the number of
-  /// tiles if there is none. For loops that never visit what they need not.
+  /// tiles if there is none. For loops that never visit a tile needlessly.
   template <class Begins>
   constexpr int next_tile(int tile, int width, int q0, int q1, const Begins& begins) const {
     const int tiles = (length + width - 1) / width;
@@ -161,7 +161,7 @@ struct MaskRule {
       const int k1 = k0 + width < length ? k0 + width - 1 : length - 1;
       if (k0 > last_key(q1)) return tiles;
       if (kind(q0, q1, k0, k1, begins) != TileKind::skipped) return tile;
-      // Between the first keys and the window there may be thousands of tiles: over them in one step.
+      // Thousands of tiles may be between the first keys and the window: skip them in one step.
       const int first = first_key(q0, begins) / width;
       if (k0 >= first_keys() && first > tile) tile = first - 1;
     }
@@ -172,11 +172,11 @@ struct MaskRule {
   static constexpr int up(int keys, int width) { return (keys + width - 1) / width; }
 };
 
-/// One line of the kernel that a user may change: what becomes of a score (FlexAttention's idea).
+/// One line of the kernel that a user may change: the modification of a score (FlexAttention's idea).
 enum class ScoreMod {
   none,
-  alibi,    ///< less by the distance to the key times a slope of the head
-  softcap,  ///< never beyond ±kSoftcap
+  alibi,    ///< minus the distance to the key times the head's slope
+  softcap,  ///< kept within ±kSoftcap
 };
 constexpr auto names_of(ScoreMod) {
   return std::to_array<std::string_view>({"none", "alibi", "softcap"});

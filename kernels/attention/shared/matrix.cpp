@@ -334,9 +334,7 @@ lab::Check check_asked(const Matrix& trace) {
   for (const LedgerRow& row : trace.ledger) {
     wrong += row.loaded != row.formula_loaded || row.stored != row.formula_stored ? 1 : 0;
   }
-  return lab::none_wrong("asked", wrong,
-                         "Tensors whose bytes, as the kernels asked for them, are not those of the "
-                         "formula.");
+  return lab::none_wrong("asked", wrong, "Tensors whose requested bytes differ from the formula.");
 }
 
 lab::Check check_visits(const Matrix& trace, const std::vector<int>& begins, Hidden hidden) {

@@ -14,27 +14,27 @@
 #include "kernels/base/numeric/running_sum.hpp"
 
 /// \file
-/// What the traces of all lessons on attention have: the matrix of scores in tiles, who computed which when, and the
-/// bytes that were asked for. What stands here was written by the explained kernels, unless it says otherwise; what it
-/// was compared with is in double.
+/// Common to the traces of all lessons on attention: the matrix of scores in tiles, which block computed which tile
+/// when, and the requested bytes. The data was written by the explained kernels, unless noted otherwise; reference
+/// values are in double.
 
 namespace tilestep::attention {
 
-/// The problem that was asked for, and the part of it that ran.
+/// The requested problem, and the part of it that ran.
 ///
-/// One run explains a limited number of scores: of a larger problem its first head, or its first positions, run; what
-/// is shown of the rest (its mask, its formula of bytes) follows from these numbers.
+/// One run explains a limited number of scores: a larger problem runs with its first head, or its first positions; the
+/// rest that is shown (its mask, its formula of bytes) follows from these numbers.
 struct Shape {
   int length = 0;               ///< queries and keys that ran
-  int heads = 0, kv_heads = 0;  ///< that ran
+  int heads = 0, kv_heads = 0;  ///< those that ran
   int asked_length = 0;
   int asked_heads = 0, asked_kv_heads = 0;
   int head_dim = 0;  ///< columns of Q, K, V and O in memory
-  int columns = 0;   ///< of their tiles in shared memory: the rest is filled with zeros
+  int columns = 0;   ///< of their tiles in shared memory: the rest is zero-padded
   bool operator==(const Shape&) const = default;
 };
 
-/// What the dispatcher made of it. Sentences are without a capital and a full stop; empty: there is nothing to say.
+/// The dispatcher's choices. Sentences have no capital and no full stop; empty: nothing to say.
 struct Dispatch {
   std::string filled;   ///< why tiles have more columns than memory
   std::string resized;  ///< why tiles are others than were asked for
@@ -47,34 +47,34 @@ struct Dispatch {
   bool operator==(const Dispatch&) const = default;
 };
 
-/// What a launch comes to, before it runs: the dispatcher's choice.
+/// A launch before it runs: the dispatcher's choice.
 struct TilePlan {
   int head_dim = 64;   ///< columns in memory
   int columns = 64;    ///< of tiles in shared memory
   std::string filled;  ///< why they are more; empty: they are not
   int block_q = 64, block_k = 64;
-  std::string resized;  ///< why tiles are others than were asked for; empty: they are not
+  std::string resized;  ///< why tiles differ from the request; empty: they do not
   int q_tiles = 0, k_tiles = 0;
   int threads = 0;               ///< of a block
   std::size_t shared_bytes = 0;  ///< of a block, the largest of several kernels
   MaskRule rule;
 
-  /// Sets the columns, and says where zeros fill some.
+  /// Sets the columns, and says where zeros pad some.
   void fill(int dim);
   /// Sets the numbers of tiles from their sizes.
   void cut(int length);
 };
 
-/// What one tile of keys did to the chosen query, in the order of the visits: the steps of the pictures of forward
-/// passes. Scores as they enter exp: with scale, modifier and mask, in natural units.
+/// The effect of one tile of keys on the chosen query, in the order of the visits: the steps of the pictures of
+/// forward passes. Scores as they enter exp: with scale, modifier and mask, in natural units.
 struct SoftmaxStep {
   int k_tile = 0;
   int order = 0;  ///< of the visit among those of its block
   TileKind kind = TileKind::full;
   float tile_max = 0;  ///< −∞: the query sees no key of the tile
-  /// The maximum of all scores so far; −∞: of none.
+  /// The maximum of all scores so far; −∞: no score yet.
   float m_before = 0, m_after = 0;
-  float rescale = 0;  ///< exp(m_before − m_after): what O and ℓ so far are multiplied by; broken: 1
+  float rescale = 0;   ///< exp(m_before − m_after): factor for O and ℓ so far; broken: 1
   float tile_sum = 0;  ///< of the tile's weights exp(s − m_after)
   float l = 0;         ///< sum of all weights so far
   bool operator==(const SoftmaxStep&) const = default;
@@ -89,15 +89,15 @@ struct Answer {
   bool operator==(const Answer&) const = default;
 };
 
-/// A tile of scores of the chosen head. Visits stand row by row: tile of queries `q_tile`, tile of keys `k_tile`, at
+/// A tile of scores of the chosen head. Visits are stored row by row: tile of queries `q_tile`, tile of keys `k_tile`, at
 /// q_tile · k_tiles + k_tile.
 ///
 /// When a tile was visited is `order`, among the visits of its own block; blocks run side by side. A block of flash-2
-/// and flash-3 goes through the tiles of keys of one tile of queries (flash-3: from the last to the first, and then the
+/// and flash-3 walks over the tiles of keys of one tile of queries (flash-3: from the last to the first, and then the
 /// next tile of queries), one of flash-1 through all tiles of its head, keys outside; one of naive has a single
 /// tile of scores.
 ///
-/// A block of a backward pass has a tile of keys and goes through the tiles of queries of the heads that share it.
+/// A block of a backward pass owns a tile of keys and walks over the tiles of queries of the heads that share it.
 struct TileVisit {
   /// By the mask: naive computes what is skipped too.
   TileKind kind = TileKind::skipped;
@@ -285,12 +285,12 @@ lab::Check check_chain(const std::vector<Step>& steps) {
     before = step.m_after;
   }
   return lab::none_wrong("recorded_chain", wrong,
-                         "Steps of the chosen query that do not start from the maximum that the "
-                         "step before left.");
+                         "Steps of the chosen query that do not start from the maximum left by "
+                         "the step before.");
 }
 /// Where the tolerance of a forward pass comes from.
 inline constexpr const char* kForwardTolerance =
-    "With nothing left out, against double on the same rounded inputs; tolerance: the running "
+    "With nothing omitted, against double on the same rounded inputs; tolerance: the running "
     "bound of both products' sums, of exp and its argument, of each rescale, of weights and O in "
     "their format.";
 

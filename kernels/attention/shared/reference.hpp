@@ -9,7 +9,7 @@
 
 /// \file
 /// The right answer in double, by the textbook: for each query all scores, the largest of them, then sums of
-/// exp(s − max). No tiles, nothing is ever rescaled, and each pair is asked for by `MaskRule::allows`.
+/// exp(s − max). No tiles, no rescaling, and each pair is checked with `MaskRule::allows`.
 
 namespace tilestep::attention {
 
@@ -20,7 +20,7 @@ struct Numbers {
 };
 Numbers numbers_of(const Inputs& inputs);
 
-/// How a kernel rounds; by default one that makes no score twice, on tensor cores, as flash-2.
+/// How a kernel rounds; by default one that computes no score twice, on tensor cores, like flash-2.
 struct Roundings {
   double score = 0;                              ///< relative, of scores that are stored
   double weight = numeric::Bf16::kUnitRoundoff;  ///< relative, before weights are multiplied by V
@@ -46,10 +46,10 @@ void add_reference(Reference& reference, const Task& task, const Numbers& number
 /// The scores of a query with scale, modifier and mask (−∞: it does not see the key), [length].
 std::vector<double> exact_scores(const Task& task, const Numbers& numbers, int head, int query);
 
-/// O alone, of numbers that need not be of a format.
+/// Only O, for numbers that need not fit a format.
 std::vector<double> exact_output(const Task& task, const Numbers& numbers);
 
-/// What Σ dO ∘ O changes by with each number of Q, K and V.
+/// The derivative of Σ dO ∘ O by each number of Q, K and V.
 struct Gradients {
   std::vector<double> dq, dk, dv;
 };

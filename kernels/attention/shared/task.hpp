@@ -1,8 +1,8 @@
 #pragma once
 
 /// \file
-/// What is to be computed, in what sizes, and what an explained kernel records of it: for every kernel of attention,
-/// forward and backward.
+/// The task, its sizes, and the records of an explained kernel: for every kernel of attention, forward and
+/// backward.
 
 #include <array>
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace tilestep::attention {
 
-/// What Q, K and V hold.
+/// The contents of Q, K and V.
 enum class Data {
   random,
   outliers,  ///< a few channels of K far from 0 in all rows, and some large numbers
@@ -25,7 +25,7 @@ constexpr auto names_of(Data) {
   return std::to_array<std::string_view>({"random", "outliers"});
 }
 
-/// What an explained kernel does wrong.
+/// The fault of an explained kernel.
 enum class Break {
   none,
   skip_rescale,     ///< the maximum rises, O and the sum stay as they are
@@ -48,7 +48,7 @@ constexpr int columns_of(HeadDim dim) {
   constexpr int kColumns[] = {32, 64, 80, 96, 128, 256};
   return kColumns[static_cast<int>(dim)];
 }
-/// Columns that a tile in shared memory has: 80 are filled to 96 with zeros.
+/// Columns of a tile in shared memory: 80 are zero-padded to 96.
 constexpr int filled_columns(int head_dim) {
   return head_dim == 80 ? 96 : head_dim;
 }
@@ -65,7 +65,7 @@ constexpr int size_of(Edge edge) {
 inline constexpr int kMostLength = 65536;
 inline constexpr int kMostHeads = 64;
 
-/// What is to be computed, whatever the tiles.
+/// The task, independent of the tiles.
 struct Task {
   MaskRule rule;
   int heads = 1, kv_heads = 1, head_dim = 64;
@@ -76,7 +76,7 @@ struct Task {
 
 // ---- tiles ----------------------------------------------------------------------------------------
 
-/// What a block may have on Hopper: 227 KB.
+/// A block's limit on Hopper: 227 KB.
 inline constexpr int kMostSharedBytes = 227 * 1024;
 /// The tensor core's instruction takes 16 queries or keys.
 inline constexpr int kStrip = 16;
@@ -86,7 +86,7 @@ struct TileSize {
 };
 
 /// Rows of S and P in memory are a multiple of 8 numbers apart, so that all begin at a multiple of 16 bytes.
-/// What lies between is written and read as the rest: −infinity and 0.
+/// The padding is written and read like the rest: −infinity and 0.
 __host__ __device__ constexpr int score_pitch(int length) {
   return (length + 7) / 8 * 8;
 }
@@ -95,16 +95,16 @@ __host__ __device__ constexpr int score_pitch(int length) {
 constexpr std::size_t bytes_of_numbers(int count) {
   return static_cast<std::size_t>(count) * kElementBytes;
 }
-// ---- what a kernel records --------------------------------------------------------------------------
+// ---- records of a kernel ----------------------------------------------------------------------------
 
-/// What one tile of keys did to the chosen query of the chosen head. Scores as they enter exp: with scale,
+/// The effect of one tile of keys on the chosen query of the chosen head. Scores as they enter exp: with scale,
 /// modifier and mask, in natural units.
 struct StepRecord {
   float tile_max, m_before, m_after;
-  float rescale;      ///< exp(m_before − m_after): what O and ℓ are multiplied by
-  float tile_sum, l;  ///< of the weights of the tile, and of all so far
+  float rescale;      ///< exp(m_before − m_after): factor for O and ℓ
+  float tile_sum, l;  ///< over the tile's weights, and over all so far
   float o;            ///< the chosen component, not yet divided (flash-1: divided at every visit)
-  int order;          ///< of the visit among those of its block; −1: the tile was not visited
+  int order;          ///< of the visit within its block; −1: the tile was not visited
   bool operator==(const StepRecord&) const = default;
 };
 
@@ -115,12 +115,12 @@ struct Visit {
   int kind;      ///< TileKind, as the kernel took it
   int rescaled;  ///< rows whose maximum rose after their first weight, so that O and ℓ were rescaled
   int o_reads, o_writes;  ///< rows of O that were read from and written to memory
-  /// On a GPU nanoseconds that all multiprocessors share; under emulation, where time says nothing, how many
-  /// tiles the block has computed. Of naive those of the kernel that computes scores.
+  /// On a GPU, nanoseconds on a clock shared by all multiprocessors; under emulation, where time is meaningless, the
+  /// tiles that the block has computed. For naive, those of the kernel that computes scores.
   long long begin, end;
 };
 
-/// Whose bytes are counted.
+/// Tensors whose bytes are counted.
 enum class Tensor {
   q,
   k,
@@ -149,7 +149,7 @@ constexpr auto names_of(Tensor) {
        "D", "dQ sums", "dQ", "dK", "dV", "Q8", "K8",  "scales", "K mean", "Q mean"});
 }
 inline constexpr int kTensors = 20;
-/// Bytes that a kernel's own accesses asked for.
+/// Bytes requested by a kernel's own accesses.
 struct Asked {
   unsigned long long loaded = 0, stored = 0;
   bool operator==(const Asked&) const = default;

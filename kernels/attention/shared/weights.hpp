@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// What the references of the forward and the backward pass share: scores and weights of a query, with bounds.
+/// Shared by the references of the forward and the backward pass: scores and weights of a query, with bounds.
 
 #include <cstddef>
 #include <limits>
@@ -26,11 +26,11 @@ inline int kv_head(const Task& task, int head) {
   return head / (task.heads / task.kv_heads);
 }
 
-/// A score and what it is made of.
+/// A score and its components.
 struct Score {
   double value = -kInfinity;
-  double slope = 1;  ///< what the modifier makes of a small change
-  double bound = 0;  ///< how far the kernel's may be from it
+  double slope = 1;  ///< the modifier's derivative
+  double bound = 0;  ///< the kernel's largest allowed error
 };
 
 /// One score; −∞ where the query does not see the key. Its bound is only made with `roundings`.

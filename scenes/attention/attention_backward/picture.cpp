@@ -1,4 +1,4 @@
-// The picture of a backward pass: strips that are read and gradients that fill, the chosen query's row, and bytes.
+// The picture of a backward pass: input strips and growing gradients, the chosen query's row, and bytes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,9 +16,9 @@ using words::counted, words::number;
 
 namespace {
 
-constexpr float kLetters = 4.8f;  ///< margin for the names of several tensors, in heights of a line
+constexpr float kLetters = 4.8f;  ///< margin for the names of several tensors, in line heights
 constexpr float kTotals = 4.2f;
-constexpr int kMatrices = 7;  ///< of weights and their like, by a pass that keeps them
+constexpr int kMatrices = 7;  ///< of weights and the like, moved by a pass that keeps them
 constexpr Layout kQueries = {.weight = 0.05f, .least_width = 1.9f, .least_height = 3.1f};
 constexpr Layout kColumn = {.weight = 1, .least_width = 8, .least_height = 0.76f};
 constexpr Layout kRow = {.weight = 0.05f, .least_width = 2.3f, .least_height = 3.1f};
@@ -55,7 +55,7 @@ Extent AttentionBackwardScene::extent() const {
            band_axis("key", trace_.shape.length),
            line("weight", {0, most_weight()}),
            line("ds", rounded(lowest, highest)),
-           {.name = "pass", .kind = Axis::band, .count = 2, .names = {"made again", "kept"}},
+           {.name = "pass", .kind = Axis::band, .count = 2, .names = {"recomputed", "kept"}},
            {.name = "total",
             .high = rounded(0, std::max(bytes_of_weights(), bytes) / 1000).second,
             .title = text("KB"),
@@ -97,11 +97,11 @@ Box AttentionBackwardScene::strips(const BackwardMoment& now) const {
     const auto corner = [&](const Layout& layout, std::vector<Mark> marks = {}) {
       return box({"corner", corners++}, std::move(marks), {}, low(layout));
     };
-    // The letter stands next to its strip.
+    // The letter is next to its strip.
     return std::vector<Box>{corner(kQueries), corner(kRow, {lines(name, {text(letter)})}),
                             std::move(middle), corner(kRight)};
   };
-  // Four of them leave their room to the matrix.
+  // Four flat strips leave their space to the matrix.
   constexpr Layout kFlat = {.weight = 0.03f};
   return column({"strips"},
                 {in_device_memory(
@@ -117,7 +117,7 @@ Box AttentionBackwardScene::strips(const BackwardMoment& now) const {
 
 Box AttentionBackwardScene::scores(const BackwardMoment& now) const {
   Cells grid = score_cells(trace_, [&](int q, int k) { return fate(now, q, k); });
-  // Square where tiles are; else each side has all of its room.
+  // Square if the tiles are; otherwise each side uses all of its space.
   if (trace_.plan.q_tiles == trace_.plan.k_tiles) grid.scale = "tile";
   Box made = box({"scores"}, {std::move(grid)}, text("P: queries × keys", "P"),
                  {.weight = 1, .least_width = 8, .place = Place::registers});
@@ -191,7 +191,7 @@ Box AttentionBackwardScene::of_keys(const BackwardMoment& now, Tensor tensor) co
   Cells strip{items(name, trace_.plan.k_tiles)};
   strip.x = "k";
   of_tensor(strip.items, tensor);
-  // In which phase it is at work.
+  // The phase in which it is at work.
   const bool works = is_sum ? now.phase == BackwardPhase::sums
                      : tensor == Tensor::v
                          ? now.phase == BackwardPhase::gradients
@@ -210,7 +210,7 @@ Box AttentionBackwardScene::of_keys(const BackwardMoment& now, Tensor tensor) co
                                      : !begun        ? State::to_come
                                      : is_sum        ? State::done
                                                      : State::plain);
-    // Until they are written the sums lie in registers.
+    // Until they are written the sums are in registers.
     strip.items.glyph.each.push_back(!ever || (is_sum && begun && !through) ? kHollow : kSolid);
     strip.items.names.push_back(bad > 0                       ? std::to_string(bad)
                                 : tensor == Tensor::k && ever ? std::to_string(k)
@@ -267,7 +267,7 @@ std::vector<std::string> AttentionBackwardScene::formulas(const BackwardMoment& 
       fmt::format("dS = P ({} {}) = {}", dp, signed_text(-static_cast<double>(row.d), 2), ds),
       fmt::format("dQ[{}] = {} {} = {}", c, number(before, 4), signed_text(after - before, 4),
                   number(after, 4))};
-  // What is to come is named, not given away.
+  // Later values are named, not given away.
   const std::size_t known = now.phase == BackwardPhase::weights     ? 1
                             : now.phase == BackwardPhase::gradients ? 3
                                                                     : 4;
@@ -298,12 +298,12 @@ Box AttentionBackwardScene::row_box(const BackwardMoment& now) const {
                    {.rank = 2, .weight = 0.6f});
   const std::string label = chosen_words(trace_, now.now == nullptr ? -1 : now.now->k_tile);
   all.label =
-      text(label + ": weights P made again", label, fmt::format("query {}", trace_.chosen.query));
+      text(label + ": weights P recomputed", label, fmt::format("query {}", trace_.chosen.query));
   return all;
 }
 
 LedgerGroups AttentionBackwardScene::ledger_groups() const {
-  // A bar each would be too many.
+  // One bar each would be too many.
   constexpr Tensor kGroups[][3] = {{Tensor::q, Tensor::k, Tensor::v},
                                    {Tensor::o, Tensor::d_o, Tensor::d_o},
                                    {Tensor::lse, Tensor::d, Tensor::d},
@@ -321,13 +321,13 @@ LedgerGroups AttentionBackwardScene::ledger_groups() const {
   return groups;
 }
 
-/// What a pass that keeps its weights would have to move of them: P is read twice, dP and dS are written and read again.
+/// Bytes of weights that a pass that keeps them would move: P is read twice, dP and dS are written and read back.
 double AttentionBackwardScene::bytes_of_weights() const {
   const double length = trace_.shape.length, pitch = std::ceil(length / 8) * 8;
   return kMatrices * trace_.shape.heads * length * pitch * attention::kElementBytes;
 }
 
-/// All bytes that the pass requested, and in outline, once they are through, what weights alone would take.
+/// All bytes that the pass requested and, at the end, in outline, the bytes of stored weights alone.
 Box AttentionBackwardScene::passes(const BackwardMoment& now) const {
   const LedgerGroups groups = ledger_groups();
   const auto on_lane = [](Name name, int count, int lane) {
@@ -370,11 +370,11 @@ Box AttentionBackwardScene::passes(const BackwardMoment& now) const {
                                       false));
   }
   Box made = column({"passes"}, {std::move(lanes)}, {.rank = 5, .weight = 0.1f});
-  made.label = text("bytes: weights made again, or kept", "bytes of a pass");
+  made.label = text("bytes: weights recomputed, or kept", "bytes of a pass");
   return made;
 }
 
-// ---- what the pointer is told -----------------------------------------------------------------------------
+// ---- tooltips ---------------------------------------------------------------------------------------------
 
 std::string AttentionBackwardScene::explain_strip(const BackwardMoment& now, const Key& key) const {
   const bool chunks = trace_.shape.columns != trace_.shape.head_dim;
@@ -388,7 +388,7 @@ std::string AttentionBackwardScene::explain_strip(const BackwardMoment& now, con
   }
   if (chunks && key.is({"Q", "K", "V"})) said += fmt::format("\n{}", trace_.plan.filled);
   if (key.is({"Q"})) said += "\nclick: follow its last query";
-  if (key.is({"dO"})) said += "\nwhat the loss changes by with each number of O";
+  if (key.is({"dO"})) said += "\ngradient of the loss by each number of O";
   if (key.is({"dQ"})) {
     said += "\nFP32 sums in memory, to which each block of keys adds its part";
   }
@@ -409,7 +409,7 @@ std::string AttentionBackwardScene::explain(const View& view, const Key& key) co
     std::string said = explain_tile(trace_, key.i, key.j);
     const TileVisit& visit = trace_.visit(key.i, key.j);
     const int step = step_of(trace_.steps, visit);
-    // What a visit did is known when it is through.
+    // The effect of a visit is known when it is complete.
     const bool through =
         step > 0 && (step < now.step || (step == now.step && now.phase == BackwardPhase::sums));
     if (!through) return said;

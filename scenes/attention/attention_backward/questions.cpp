@@ -1,4 +1,4 @@
-// What is asked of the lesson on attention's gradients: before a step, and about its measurements.
+// Questions of the lesson on attention's gradients: before a step, and about its measurements.
 #include "scenes/shared/questions.hpp"
 
 #include <fmt/format.h>
@@ -15,28 +15,27 @@ namespace tilestep::scenes {
 using attention::LedgerRow;
 using words::counted, words::number;
 
-/// What must be left of the forward pass.
+/// What the forward pass must leave.
 Question AttentionBackwardScene::kept_question() const {
-  return about(
-      {"ledger"},
-      ask("Q, K and V are there anyway. What else does this pass need of the forward pass?",
-          "O, and one number a query",
-          {"The matrix of weights, and O", "O, and one number a key", "Nothing else"},
-          "O makes D = rowsum(dO ∘ O), and exp(s − log-sum-exp) is the weight itself, without a "
-          "maximum or a sum to look for."));
+  return about({"ledger"},
+               ask("Q, K and V are there anyway. What else must the forward pass leave?",
+                   "O, one number per query",
+                   {"The matrix of weights, and O", "O, one number per key", "Nothing else"},
+                   "O gives D = rowsum(dO ∘ O), and exp(s − log-sum-exp) is the weight itself: no "
+                   "maximum or sum to find."));
 }
 
-/// Weights made again: five products in place of four.
+/// Recomputed weights: five products instead of four.
 Question AttentionBackwardScene::products_question() const {
   return about({"scores"},
-               ask_count("Stored weights need four products of tiles: dP, dV, dQ and dK. How many "
-                         "does this pass compute for each tile of scores?",
+               ask_count("With stored weights a tile needs four products: dP, dV, dQ and dK. How "
+                         "many does this pass compute per tile of scores?",
                          5, {4, 6, 8, 10},
-                         "S = Q K^T comes first, once more: a quarter more multiplications, and no "
+                         "S = Q K^T is recomputed first: a quarter more multiplications, and no "
                          "matrix in memory."));
 }
 
-/// Blocks own keys: dQ is everybody's.
+/// Blocks own keys; dQ has no owner.
 Question AttentionBackwardScene::adders_question() const {
   const int blocks = steps_in_all();
   return about({"outputs"},
@@ -44,11 +43,11 @@ Question AttentionBackwardScene::adders_question() const {
                                      "many blocks add to tile {} of dQ?",
                                      trace_.chosen.q_tile),
                          blocks, {1, 2, 2 * blocks, blocks / 2},
-                         "each tile of keys that it sees has a block, and they add in memory, by "
-                         "atomics, in any order."));
+                         "each tile of keys that it sees has a block, and they add in memory, "
+                         "atomically, in any order."));
 }
 
-/// Recompute or store? By what has to lie in memory between the passes, of all that was asked for.
+/// Recompute or store? By the memory held between the passes, for the whole request.
 Question AttentionBackwardScene::keep_or_recompute_question() const {
   double kept = 0;
   for (const LedgerRow& row : trace_.ledger) {
@@ -60,14 +59,13 @@ Question AttentionBackwardScene::keep_or_recompute_question() const {
   const double ratio = (kept + weights) / kept;
   return about(
       {"ledger"},
-      ask_ratio(
-          fmt::format("Recompute or store? For {} of length {}: how many times as much must "
-                      "lie in memory between the passes if weights are stored?",
-                      counted(trace_.shape.asked_heads, "head"), trace_.shape.asked_length),
-          ratio, {1, 1.25, 2, 4, 16, 64, 256},
-          fmt::format("{} would lie there in place of {}, where recomputing costs a quarter more "
-                      "multiplications on the same tiles and has no matrix to read back.",
-                      bytes_text(kept + weights), bytes_text(kept))));
+      ask_ratio(fmt::format("Recompute or store? For {} of length {}: how many times as much "
+                            "memory is held between the passes if weights are stored?",
+                            counted(trace_.shape.asked_heads, "head"), trace_.shape.asked_length),
+                ratio, {1, 1.25, 2, 4, 16, 64, 256},
+                fmt::format("{} would be held instead of {}; recomputing costs a quarter more "
+                            "multiplications on the same tiles and has no matrix to read back.",
+                            bytes_text(kept + weights), bytes_text(kept))));
 }
 
 /// exp(s − lse), where the score follows from the weight.
@@ -92,9 +90,11 @@ std::optional<Question> AttentionBackwardScene::question(const View& view) const
   if (broken() && last && next > 0)
     return asked("outcome", outcome_question(trace_, "kernels were", "dQ, dK and dV", true));
   if (next == 0) {
-    return asked("visited", visited_question(trace_, "must be computed again", {0},
-                                             "no weight was kept, and a tile is left out only "
-                                             "where no query sees any of its keys."));
+    return asked(
+        "visited",
+        visited_question(
+            trace_, "must be recomputed", {0},
+            "no weight was kept, and a tile is skipped only where no query sees any of its keys."));
   }
   if (last) return asked("keep-or-recompute", keep_or_recompute_question());
   if (next == 1) return asked("kept", kept_question());
@@ -110,7 +110,7 @@ std::optional<Question> AttentionBackwardScene::question(const View& view) const
 
 namespace {
 
-/// The same products on the same tensor cores, fed in another way.
+/// The same products on the same tensor cores, fed differently.
 std::optional<Question> hopper_question(const lab::Report& bench) {
   const auto plain = rate_of(bench, "backward", "backward-recompute", "16384"),
              hopper = rate_of(bench, "backward", "backward-hopper", "16384");
@@ -132,8 +132,8 @@ measured::Spec AttentionBackwardScene::measured_spec() const {
   using namespace measured;
   return {"backward",
           {{.name = "Backward",
-            .how = "BF16, batch 1; 10 · length² · head dimension a head, half for causal, whatever "
-                   "is computed again",
+            .how = "BF16, batch 1; 10 · length² · head dimension per head, half if causal, "
+                   "whatever is recomputed",
             .filters = {{"backward_head_dim", "head_dim", "{}", "128", "head dimension"},
                         {"backward_mask", "mask", "{}", "none", "mask"},
                         {"backward_length", "length", "{}", "16384", "length"}},

@@ -15,20 +15,20 @@ using words::number;
 StepAxis AttentionBackwardScene::loaded(const attention_backward::Trace&) {
   const int all = steps_in_all();
   if (all > 0) events_.push_back({{1, 1}, "dS: the first tile"});
-  if (all > 1) events_.push_back({{all, 2}, "dQ has all its parts"});
+  if (all > 1) events_.push_back({{all, 2}, "dQ is complete"});
   return {all, 3, "tile", {"P", "dS", "sums"}, "steps"};
 }
 
 // ---- what is known at a moment ------------------------------------------------------------------------
 
-/// Blocks run side by side: a visit is known when the chosen query's blocks have come as far.
+/// Blocks run side by side: a visit is known once the chosen query's blocks have got that far.
 TileFate AttentionBackwardScene::fate(const BackwardMoment& now, int q_tile, int k_tile) const {
   const TileVisit& visit = trace_.visit(q_tile, k_tile);
   if (visit.order < 0) return TileFate::never;
   const int step = step_of(trace_.steps, visit);
   if (step == 0 || step > now.step) return TileFate::to_come;
   const bool chosen = q_tile == trace_.chosen.q_tile;
-  // Two blocks may come to the chosen query at a time; the picture has one after the other.
+  // Two blocks may reach the chosen query at the same time; the picture shows one after the other.
   if (chosen && step_of_tile(k_tile) > now.step) return TileFate::to_come;
   if (now.through) return TileFate::gone;
   if (chosen) return k_tile == now.now->k_tile ? TileFate::now : TileFate::gone;
@@ -43,7 +43,7 @@ bool AttentionBackwardScene::column_begun(const BackwardMoment& now, int k_tile)
   return false;
 }
 
-/// dK and dV are written when their block has been through all heads that share them.
+/// dK and dV are written once their block has processed all heads that share them.
 bool AttentionBackwardScene::column_through(const BackwardMoment& now, int k_tile) const {
   if (now.through) return true;
   const int group = trace_.shape.heads / trace_.shape.kv_heads;
@@ -58,14 +58,14 @@ bool AttentionBackwardScene::column_through(const BackwardMoment& now, int k_til
   return any;
 }
 
-/// Whether the chosen query's number of a key is there by now.
+/// Whether the chosen query's number for a key is known yet.
 bool AttentionBackwardScene::key_known(const BackwardMoment& now, int key, bool weight) const {
   const int step = step_of_tile(key / trace_.plan.block_k);
   if (step == 0 || step > now.step) return false;
   return step < now.step || weight || now.phase >= BackwardPhase::gradients;
 }
 
-/// What the chosen component of dQ comes to before the step, and after it: recorded parts, added up and scaled.
+/// The chosen component of dQ before the step, and after it: recorded parts, summed and scaled.
 std::pair<double, double> AttentionBackwardScene::sums_of_dq(const BackwardMoment& now) const {
   const double scale = 1 / std::sqrt(static_cast<double>(trace_.shape.head_dim));
   double before = 0, after = 0;
@@ -76,7 +76,7 @@ std::pair<double, double> AttentionBackwardScene::sums_of_dq(const BackwardMomen
   return {before, after};
 }
 
-/// The key of the step's tile whose weight is largest; none where the chosen query sees none of them.
+/// The key of the step's tile with the largest weight; none if the chosen query sees no key there.
 std::optional<int> AttentionBackwardScene::heaviest_key(const BackwardMoment& now) const {
   if (now.now == nullptr) return std::nullopt;
   const std::vector<float>& p = trace_.row.p;
@@ -105,7 +105,7 @@ Bytes AttentionBackwardScene::shares_by(const BackwardMoment& now, Tensor tensor
     case Tensor::dv:
       return {0, written / tiles};
     case Tensor::dq:
-      return {};  // made of its sums at the end
+      return {};  // made from its sums at the end
     default:
       return {share_of_visits(now), share_of_visits(now)};
   }
@@ -144,8 +144,8 @@ std::vector<picture::Symbol> AttentionBackwardScene::symbols(const View&) const 
   return {{"D",
            {"d", 0},
            4,
-           "The sum of dO ∘ O over the columns of the query: how much its weights would pull "
-           "together. It is taken from each dP, since weights of a softmax add up to 1.",
+           "The sum of dO ∘ O over the query's columns: the pull common to all its weights. It is "
+           "subtracted from each dP, since softmax weights add up to 1.",
            {}}};
 }
 
@@ -154,7 +154,7 @@ std::vector<Readout> AttentionBackwardScene::readouts(const View& view) const {
   const std::string kernel = kernel_words();
   std::vector<Readout> all = {
       {"lse", "log-sum-exp", number(static_cast<double>(trace_.row.lse), 2), "",
-       lab::Provenance::traced, "of the chosen query, " + kernel + " of the forward pass"},
+       lab::Provenance::traced, "of the chosen query, " + kernel + ", forward pass"},
       {"d", "D", number(static_cast<double>(trace_.row.d), 2), "", lab::Provenance::traced,
        "sum of dO ∘ O of the chosen query, " + kernel}};
   all[1].about = {"d", 0};
@@ -162,15 +162,15 @@ std::vector<Readout> AttentionBackwardScene::readouts(const View& view) const {
   const double so_far = now.phase == BackwardPhase::sums ? after : before;
   all.push_back({"dq", fmt::format("dQ[{}] so far", trace_.chosen.component),
                  now.step == 0 ? "–" : number(so_far, 4), "", lab::Provenance::derived,
-                 "parts that blocks added, recorded; their sum, times 1/√d", Readout::accent});
+                 "recorded parts from the blocks, summed, times 1/√d", Readout::accent});
   all.back().about = {"tensor", static_cast<int>(Tensor::dq)};
   all.push_back(tiles_readout(now));
   all.push_back(asked_readout(now, "requested from memory"));
   Readout error = error_readout("error vs exact dQ", "dq", trace_.row.dq, trace_.row.exact_dq);
-  // It has its place from the beginning: what stands below it must not move under a hand.
+  // It has its place from the start, so that the readouts below do not move under the pointer.
   if (!now.through || now.step == 0) {
     error.value = "–";
-    error.detail = "Comes when the pass has ended.";
+    error.detail = "Known when the pass ends.";
     error.look = Readout::plain;
   }
   all.push_back(std::move(error));

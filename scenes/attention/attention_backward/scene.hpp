@@ -11,14 +11,14 @@
 
 namespace tilestep::scenes {
 
-/// What the kernel is at with the tile of keys of a step: its weights are made again, dS is made of them, and what came
-/// of it is multiplied into dQ, dK and dV.
+/// The kernel's phase within a step, a tile of keys: its weights are recomputed, dS is made from them, and both are
+/// multiplied into dQ, dK and dV.
 enum class BackwardPhase : std::uint8_t { nothing, weights, gradients, sums };
 
 using BackwardMoment = TileMoment<attention_backward::Step, BackwardPhase>;
 
-/// The matrix of scores walked by columns: K and V above it, dK and dV below, Q and dO at its left, dQ at its right. Beside
-/// it the chosen query's weights, made again, and the bytes that were asked of memory.
+/// The matrix of scores walked by columns: K and V above it, dK and dV below, Q and dO left, dQ right. Beside it the
+/// chosen query's recomputed weights, and the bytes requested from memory.
 class AttentionBackwardScene final
     : public MatrixScene<attention_backward::Trace, BackwardPhase, BackwardPhase::sums> {
  public:
@@ -32,11 +32,11 @@ class AttentionBackwardScene final
   Cursor known(const lab::Table& table, int row, int column) const override;
 
   TileFate fate(const BackwardMoment& now, int q_tile, int k_tile) const override;
-  /// What happens at `cursor` in one plain sentence.
+  /// The state at `cursor` in one plain sentence.
   std::string sentence(const BackwardMoment& now) const;
 
  private:
-  // What is known at a moment.
+  // The known state at a moment.
   Bytes shares_by(const BackwardMoment& now, attention::Tensor tensor) const override;
   bool column_begun(const BackwardMoment& now, int k_tile) const;
   bool column_through(const BackwardMoment& now, int k_tile) const;

@@ -1,4 +1,4 @@
-// What happens in the lesson on attention's gradients, in sentences.
+// The steps of the lesson on attention's gradients, in sentences.
 #include "scenes/shared/words.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ std::string AttentionBackwardScene::sentence(const BackwardMoment& now) const {
     return "The chosen query sees no key: its dQ is 0, and no block comes to its tile.";
   }
   if (now.now == nullptr) {
-    return "O and a log-sum-exp a query are left of the forward pass, and no weight.";
+    return "The forward pass left O and one log-sum-exp per query, no weight.";
   }
   if (judged(now))
     return fmt::format("{}: {}", name_of(trace_.broken), outcome_of(trace_, "dQ, dK and dV", true));
@@ -23,11 +23,11 @@ std::string AttentionBackwardScene::sentence(const BackwardMoment& now) const {
   const std::string d = number(static_cast<double>(trace_.row.d), 2);
   const int block = trace_.visit(q, k).block;
   if (now.phase == BackwardPhase::weights) {
-    return fmt::format("Block {} has keys {}, and makes the weights of Q {} again: exp(s − lse).",
+    return fmt::format("Block {} has keys {} and recomputes the weights of Q {}: exp(s − lse).",
                        block, k, q);
   }
   if (now.phase == BackwardPhase::gradients) {
-    return fmt::format("dP = dO V^T, and dS = P ∘ (dP − D): of query {} D is {}.", query, d);
+    return fmt::format("dP = dO V^T, and dS = P ∘ (dP − D): D of query {} is {}.", query, d);
   }
   if (now.through) {
     return fmt::format("The last part of dQ {} is added; no weight was ever in memory.", q);

@@ -1,5 +1,5 @@
-// The Measured tab of the lesson on attention: the ladder beside cuDNN and PyTorch, what a causal mask saves, bytes,
-// which unit is busy, and what the compiled kernels take.
+// The Measured tab of the lesson on attention: the ladder beside cuDNN and PyTorch, the gain of a causal mask, bytes,
+// busy units, and the resources of the compiled kernels.
 #include "scenes/shared/measured.hpp"
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 namespace tilestep::scenes {
 namespace {
 
-/// What keeps its scores in memory, and what does not.
+/// Rungs that keep scores in memory, and those that do not.
 Role rung_role(std::string_view rung) {
   if (rung == "naive") return Role::purple;
   return rung.starts_with("flash") ? Role::sky : Role::muted;
@@ -31,15 +31,15 @@ std::vector<measured::View> bytes() {
                 .expected = std::move(expected),
                 .role = rung_role};
   };
-  return {{.name = "Bytes",
-           .how =
-               "counted, of one launch; dashed: what the kernel asks for, and what must cross at "
-               "least",
-           .filters = {head_dim},
-           .plots = {bar("attention_l2", "Between multiprocessors and L2", "l2", "formula"),
-                     bar("attention_dram", "Between L2 and DRAM", "dram", "least")},
-           .needs = "bytes",
-           .missing = kNoCounters}};
+  return {
+      {.name = "Bytes",
+       .how =
+           "counted, of one launch; dashed: the kernel's requests, and the least that must cross",
+       .filters = {head_dim},
+       .plots = {bar("attention_l2", "Between multiprocessors and L2", "l2", "formula"),
+                 bar("attention_dram", "Between L2 and DRAM", "dram", "least")},
+       .needs = "bytes",
+       .missing = kNoCounters}};
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What is asked about the measurements of the lesson on attention. A bench without a table or a column is not asked
+// Questions about the measurements of the lesson on attention. A bench without a table or column gets no question
 // about it.
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ std::optional<double> rate(const lab::Report& bench, std::string_view rung) {
   return rate_of(bench, "ladder_measured", rung, "4096");
 }
 
-/// Without a matrix of scores, against with it.
+/// With and without a matrix of scores.
 std::optional<Question> stored_question(const lab::Report& bench) {
   const auto naive = rate(bench, "naive"), flash = rate(bench, "flash-2");
   return ask_faster(bench, {"Ladder"}, "stored", {flash, naive, "TFLOP/s"},
@@ -27,14 +27,14 @@ std::optional<Question> stored_question(const lab::Report& bench) {
                     {1.2, 2, 4, 8, 16}, "no score goes through memory");
 }
 
-/// Which loop is outside.
+/// Which loop is the outer one.
 std::optional<Question> loops_question(const lab::Report& bench) {
   const auto first = rate(bench, "flash-1"), second = rate(bench, "flash-2");
   return ask_faster(
       bench, {"Ladder"}, "loops", {second, first, "TFLOP/s"},
-      "flash-1 has a block a head and keys in the outer loop, flash-2 a block a tile of "
-      "queries. How many times as fast is flash-2, at head dimension 128 and length 4096?",
-      {1.2, 2, 4, 8, 16, 32}, "O stays in registers, and there is work for all multiprocessors");
+      "flash-1 runs a block per head, keys in the outer loop; flash-2 a block per query tile. How "
+      "many times as fast is flash-2, at head dimension 128 and length 4096?",
+      {1.2, 2, 4, 8, 16, 32}, "O stays in registers, and all multiprocessors have work");
 }
 
 std::optional<Question> causal_question(const lab::Report& bench) {
@@ -50,13 +50,12 @@ std::optional<Question> causal_question(const lab::Report& bench) {
           "A causal mask halves the work. How many times as fast is flash-2 with it, at length "
           "1024 and head dimension 128?",
           *is_short, {1, 1.3, 1.6, 2, 2.5, *is_long},
-          fmt::format(
-              "a launch ends with its longest block, which sees all keys, and at 1024 there are "
-              "only 128 blocks to begin with ({:.2f}×, and {:.2f}× at 16384, {}).",
-              *is_short, *is_long, measured::where_measured(bench))));
+          fmt::format("a launch ends with its longest block, which sees all keys, and at 1024 "
+                      "there are only 128 blocks in all ({:.2f}×, and {:.2f}× at 16384, {}).",
+                      *is_short, *is_long, measured::where_measured(bench))));
 }
 
-/// Counted, of the same attention.
+/// Counted bytes of the same attention.
 std::optional<Question> dram_question(const lab::Report& bench) {
   const auto of = [&](const char* rung) {
     return number_with(bench, "bytes", {{"rung", rung}, {"head_dim", "128"}}, "dram");
@@ -65,7 +64,7 @@ std::optional<Question> dram_question(const lab::Report& bench) {
   if (!naive || !flash || *flash <= 0) return std::nullopt;
   return about_view(
       "Bytes", "dram",
-      ask_ratio("How many times as many bytes does naive move from and to DRAM as flash-2, with 16 "
+      ask_ratio("How many times as many bytes does naive move to and from DRAM as flash-2, with 16 "
                 "heads of 128 at length 8192?",
                 *naive / *flash, {2, 8, 30, 60, 120},
                 fmt::format("naive writes every score and reads it back ({:.0f} MB against {:.0f} "

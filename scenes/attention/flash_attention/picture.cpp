@@ -1,4 +1,4 @@
-// The picture of the lesson on attention: the matrix of scores in tiles, and round it the strips of Q, K, V and O on
+// The picture of the lesson on attention: the matrix of scores in tiles, and around it the strips of Q, K, V and O on
 // the same axes.
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ using words::counted;
 
 namespace {
 
-/// Of the strips beside the matrix, in heights of a line.
+/// For the strips beside the matrix, in line heights.
 constexpr float kLetter = 3.3f;  // margin for a tensor's name
 constexpr Layout kQueries = {.weight = 0.05f, .least_width = 1.9f, .least_height = 5.9f};
 constexpr Layout kScores = {.weight = 1, .least_width = 8, .least_height = 5.9f};
@@ -47,7 +47,7 @@ Extent FlashAttentionScene::extent() const {
                  Axis{.name = "flops", .high = flops / 1e6, .title = text("MFLOP"), .ticks = true},
                  band_axis("one", 1), line("l", {0, most_l()}), line("o", rounded(0, o)),
                  line("error", rounded(0, worst_error()))}};
-  // Two bands, so that either stands without the other.
+  // Two bands, so that either works without the other.
   for (const Name lanes : {Name("kernel"), Name("multiplier")}) {
     extent.axes.push_back({.name = lanes,
                            .kind = Axis::band,
@@ -84,7 +84,7 @@ Box FlashAttentionScene::strips(const FlashMoment& now, const View& view) const 
     const auto corner = [&](const Layout& layout, std::vector<Mark> marks = {}) {
       return box({"corner", corners++}, std::move(marks), {}, low(layout));
     };
-    // The letter stands next to its strip.
+    // The letter is next to its strip.
     const Lines letters = lines(name, {text(letter)});
     std::vector<Box> boxes;
     boxes.push_back(corner(kQueries, {letters}));
@@ -98,7 +98,7 @@ Box FlashAttentionScene::strips(const FlashMoment& now, const View& view) const 
   if (counts_rescaled()) middle.push_back(rescaled(now));
   middle.push_back(outputs(now));
   std::vector<Box> rows = {row({"above"}, beside("name_k", "K", keys(now, false)), flat)};
-  if (view.guess) {  // it is written here, where numbers of columns would stand under it
+  if (view.guess) {  // it is written here, above the column numbers
     rows.push_back(box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}));
   }
   rows.push_back(row({"across"}, std::move(middle)));
@@ -153,7 +153,7 @@ Box FlashAttentionScene::keys(const FlashMoment& now, bool of_values) const {
   return box(of_values ? Key{"values"} : Key{"keys"}, {std::move(strip)}, {}, low(kScores));
 }
 
-/// Whether a block is at a tile of scores: those run side by side. Of naive's softmax the chosen query's row is shown.
+/// Whether a block is at a tile of scores: blocks run side by side. For naive's softmax: the chosen query's row.
 bool FlashAttentionScene::worked_on(const FlashMoment& now, int q, int k) const {
   if (now.now == nullptr || now.through) return false;
   const bool chosen_row = q == trace_.chosen.q_tile;
@@ -167,7 +167,7 @@ Box FlashAttentionScene::scores(const FlashMoment& now) const {
   grid.items.per_row = grid.columns = across;
   grid.x = "k";
   grid.y = "q";
-  // Square where tiles are; else each side has all of its room.
+  // Square if the tiles are; otherwise each side uses all of its space.
   if (trace_.plan.q_tiles == across) grid.scale = "tile";
   grid.items.act = {Act::go};
   std::vector<int> steps;
@@ -181,7 +181,7 @@ Box FlashAttentionScene::scores(const FlashMoment& now) const {
                                     : in_vain                   ? State::wasted
                                     : tile <= TileFate::to_come ? State::to_come
                                                                 : State::done);
-    // Of what is stored the matrix fills; else its tiles wait with their texture, and leave nothing.
+    // A stored matrix fills up; otherwise tiles wait with their texture and leave nothing behind.
     const bool hollow = tile == TileFate::never || tile == TileFate::gone ||
                         (is_naive() && tile == TileFate::to_come);
     grid.items.glyph.each.push_back(hollow                            ? kHollow
@@ -208,7 +208,7 @@ Box FlashAttentionScene::scores(const FlashMoment& now) const {
   return made;
 }
 
-/// Of each tile of queries how many of its rows found a new maximum in their last tile of keys.
+/// How many rows of each tile of queries found a new maximum in their last tile of keys.
 Box FlashAttentionScene::rescaled(const FlashMoment& now) const {
   Cells strip{items("rows", trace_.plan.q_tiles)};
   strip.columns = 1;
@@ -257,7 +257,7 @@ Box FlashAttentionScene::outputs(const FlashMoment& now) const {
     strip.items.names.push_back(wrong > 0   ? std::to_string(wrong)
                                 : times > 0 ? fmt::format("{}×", times)
                                             : "");
-    // Until it is written it lies in registers.
+    // Until it is written it is in registers.
     const bool written = variant() != Variant::flash_2 || row_through(now, q);
     strip.items.glyph.each.push_back(begun && !written ? kHollow : kSolid);
   }
@@ -277,7 +277,7 @@ std::string FlashAttentionScene::explain_scores(const FlashMoment& now, int q, i
   std::string said = explain_tile(trace_, q, k);
   if (visit.order < 0) return said;
   if (!seen(now, visit)) return said;
-  // What a visit did is known when it is through.
+  // The effect of a visit is known when it is complete.
   const bool through = step_of(trace_.steps, visit) < now.step || now.phase == FlashPhase::values;
   if (!through) return said;
   if (visit.rescaled >= 0 && !is_naive()) {
@@ -298,8 +298,8 @@ std::string FlashAttentionScene::explain_strip(const FlashMoment& now, const Key
   const int tile = across && chunks && key.j >= 0 ? key.j : key.i;
   if (key.is({"rows"})) {
     return fmt::format(
-        "queries {}: rows whose maximum rose in their last tile of keys,\nso that "
-        "their ℓ and O were rescaled",
+        "queries {}: rows whose maximum rose in their last tile of keys,\nso their ℓ and O were "
+        "rescaled",
         rows_of(trace_, key.i, true));
   }
   std::string said = fmt::format("{} {}: {} {}", key.name.text(), tile, across ? "keys" : "queries",

@@ -1,4 +1,4 @@
-// What 8 bits cost: five runs of the same numbers, one bar each, at the end of the run.
+// The cost of 8 bits: five runs on the same numbers, one bar each, at the end of the run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ double FlashAttentionScene::worst_error() const {
   return worst;
 }
 
-/// A bar a format: the error of O. The run's own is marked.
+/// One bar per format: the error of O. The run's own is marked.
 Box FlashAttentionScene::quantized(const FlashMoment& now) const {
   const bool known = now.through && now.step > 0;
   std::vector<Box> rows;
@@ -45,8 +45,8 @@ Box FlashAttentionScene::quantized(const FlashMoment& now) const {
     rows.push_back(std::move(made));
   }
   Box made = column({"quantized"}, std::move(rows), {.close = true, .rank = 2, .weight = 0.4f});
-  made.label = text("O by the format of Q and K: rms error / rms of O", "error of O by format",
-                    "error of O");
+  made.label =
+      text("O by format of Q and K: rms error / rms of O", "error of O by format", "error of O");
   return made;
 }
 
@@ -60,7 +60,7 @@ std::string FlashAttentionScene::explain_quantized(const FlashMoment& now, const
   if (flash_attention::is_quantized(row.format)) {
     said += fmt::format("\nscores: off by {} rms", significant(row.score_rms, 2));
   }
-  return said + "\nagainst double on the same numbers in BF16";
+  return said + "\nagainst double on the same BF16 numbers";
 }
 
 std::string FlashAttentionScene::quantized_sentence() const {
@@ -68,7 +68,7 @@ std::string FlashAttentionScene::quantized_sentence() const {
   for (const QuantizedRow& row : trace_.quantized) {
     if (row.format == trace_.dtype) (row.smooth_k ? smooth : plain) = row.o_rms;
   }
-  return fmt::format("O is off by {} in {} with K as it is, {} without K's mean, and {} in BF16.",
+  return fmt::format("O is off by {} in {} with K as is, {} without K's mean, and {} in BF16.",
                      share_of(plain), name_of(trace_.dtype), share_of(smooth),
                      share_of(trace_.quantized[0].o_rms));
 }
@@ -86,10 +86,10 @@ Question FlashAttentionScene::quantized_question() const {
   }
   return about(
       {"quantized"},
-      ask(fmt::format("The same {} numbers went through five kernels. With which Q and K "
-                      "is O furthest off?",
-                      name_of(trace_.data)),
-          name_of_row(*worst), others, "its error is the largest for the size of O: " + why + "."));
+      ask(fmt::format(
+              "The same {} numbers went through five kernels. Which Q and K put O furthest off?",
+              name_of(trace_.data)),
+          name_of_row(*worst), others, "its error is the largest relative to O: " + why + "."));
 }
 
 }  // namespace tilestep::scenes

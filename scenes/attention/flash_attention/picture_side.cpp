@@ -15,7 +15,7 @@ using words::number;
 
 namespace {
 
-constexpr float kNames = 3.6f, kEnds = 7;  ///< margins of the kernels' lanes, in heights of a line
+constexpr float kNames = 3.6f, kEnds = 7;  ///< margins of the kernels' lanes, in line heights
 constexpr int kTensors = static_cast<int>(count_of<Tensor>());
 
 }  // namespace
@@ -30,7 +30,7 @@ std::vector<std::string> FlashAttentionScene::formula_rows(const FlashMoment& no
   const auto m = [](float value) { return number(static_cast<double>(value), 2); };
   const std::string factor = number(static_cast<double>(step.rescale), 2);
   const auto two = [](double value) { return number(value, 2); };
-  // What the kernel has, beside what the formula comes to with the numbers that it had.
+  // The kernel's value, beside the formula's result from the same inputs.
   std::string rescale = fmt::format("rescale = {}   (no maximum yet)", factor);
   if (!std::isinf(step.m_after)) {
     rescale = words::equation(
@@ -70,7 +70,7 @@ std::vector<std::string> FlashAttentionScene::formula_rows(const FlashMoment& no
                                    two));
     return rows;
   }
-  // What is to come is named, not given away.
+  // Later values are named, not given away.
   const std::size_t known = now.phase == FlashPhase::scores    ? 1
                             : now.phase == FlashPhase::rescale ? 2
                                                                : 4;
@@ -109,7 +109,7 @@ Box FlashAttentionScene::chosen_row(const FlashMoment& now) const {
   return all;
 }
 
-/// What the tiles before left of ℓ and O after the rescale, what this one added, and in outline what they were.
+/// The rescaled ℓ and O of earlier tiles, this tile's addition, and in outline their values before the rescale.
 Box FlashAttentionScene::sums(const FlashMoment& now) const {
   using flash_attention::Step;
   constexpr std::uint8_t kSum = 5;  // ℓ's, as in words
@@ -146,7 +146,7 @@ Box FlashAttentionScene::sums(const FlashMoment& now) const {
   };
   std::vector<Box> meters = {meter({{"bar_l"}, "l", "l_kept", "l_added", "l_was"}, "ℓ", kSum,
                                    of(now.before, &Step::l), of(now.now, &Step::l))};
-  // flash-1 divides O at every visit: what is left of it is not its product with the factor alone.
+  // flash-1 divides O at every visit: the factor alone does not give the rest of it.
   if (trace_.o_recorded && variant() != Variant::flash_1) {
     meters.push_back(meter({{"bar_o"}, "o", "o_kept", "o_added", "o_was"}, "O", tone_of(Tensor::o),
                            of(now.before, &Step::o), of(now.now, &Step::o)));
@@ -156,8 +156,8 @@ Box FlashAttentionScene::sums(const FlashMoment& now) const {
 
 // ---- bytes and products -----------------------------------------------------------------------------------
 
-/// What crosses between device memory and the multiprocessors in each kernel, by tensor, on one scale: the other kernels' by
-/// formula, of the one that runs what it has asked for so far, within the outline of its formula.
+/// Bytes between device memory and the multiprocessors in each kernel, by tensor, on one scale: a formula for the other
+/// kernels, the bytes requested so far for the running one, inside the outline of its formula.
 Box FlashAttentionScene::traffic(const FlashMoment& now) const {
   Spans formula{items("formula_bytes", 0)}, asked{items("asked_bytes", 0)};
   std::vector<Curve> ends;
@@ -189,13 +189,13 @@ Box FlashAttentionScene::traffic(const FlashMoment& now) const {
         const Bytes got = asked_by(now, row);
         const double here = due > 0 ? (got.loaded + got.stored) / due * bytes : 0;
         so_far += here;
-        if (here > 0) formula.items.names[outline].clear();  // it has its name there
+        if (here > 0) formula.items.names[outline].clear();  // the name is on the other bar
         if (here > 0)
           add(asked, of_asked, static_cast<int>(tensor), lane, at, at + here, tensor, State::plain);
       }
       at += bytes;
     }
-    // What nobody reads stands behind what is due.
+    // Bytes that nothing reads come after those that are due.
     for (const LedgerRow& row : trace_.ledger) {
       const bool due = std::any_of(costs.bytes.begin(), costs.bytes.end(),
                                    [&](const auto& one) { return one.first == row.tensor; });
@@ -229,7 +229,7 @@ Box FlashAttentionScene::traffic(const FlashMoment& now) const {
   return all;
 }
 
-/// FLOPs of both products, whole tiles, on one scale: known when all is through.
+/// FLOPs of both products, whole tiles, on one scale: known at the end.
 Box FlashAttentionScene::products(const FlashMoment& now) const {
   Spans bars{items("product", 0)};
   bars.x = "flops";
@@ -261,9 +261,9 @@ Box FlashAttentionScene::products(const FlashMoment& now) const {
   return all;
 }
 
-// ---- what the pointer is told ----------------------------------------------------------------------------
+// ---- tooltips --------------------------------------------------------------------------------------------
 
-/// Each tensor has a bar of its own.
+/// Each tensor has its own bar.
 LedgerGroups FlashAttentionScene::ledger_groups() const {
   LedgerGroups groups;
   for (const LedgerRow& row : trace_.ledger) groups.push_back({&row});

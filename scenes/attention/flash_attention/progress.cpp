@@ -1,4 +1,4 @@
-// What has happened until a cursor: tiles of scores, rows of queries, bytes.
+// Progress up to a cursor: tiles of scores, rows of queries, bytes.
 #include <algorithm>
 
 #include "scenes/attention/flash_attention/scene.hpp"
@@ -8,7 +8,7 @@ namespace tilestep::scenes {
 using flash_attention::Tensor, flash_attention::TileVisit, flash_attention::Variant;
 
 FlashPhase FlashAttentionScene::phase_at(Cursor cursor) const {
-  // The last step of naive has two phases more: the softmax of all rows, and the product with V.
+  // The last step of naive has two more phases: the softmax of all rows, and the product with V.
   const FlashPhase more = is_naive() ? FlashPhase::weights : FlashPhase::rescale;
   if (cursor.phase <= 0 || (is_naive() && cursor.tile < steps_in_all())) return FlashPhase::scores;
   return cursor.phase == 1 ? more : FlashPhase::values;
@@ -18,19 +18,19 @@ TileFate FlashAttentionScene::fate(const FlashMoment& now, int q_tile, int k_til
   const TileVisit& visit = trace_.visit(q_tile, k_tile);
   if (visit.order < 0) return TileFate::never;
   if (is_naive()) {
-    // All blocks run side by side, a tile each; they are shown from left to right.
+    // All blocks run side by side, one tile each; they are shown from left to right.
     return now.step > k_tile ? TileFate::stored : TileFate::to_come;
   }
   if (!seen(now, visit)) return TileFate::to_come;
   const bool chosen = q_tile == trace_.chosen.q_tile;
   if (chosen && !now.through && k_tile == now.now->k_tile) return TileFate::now;
-  // Of the other blocks those that are as far; flash-1 has one block a head.
+  // Other blocks that have got as far; flash-1 has one block per head.
   const bool beside = variant() == Variant::flash_2 && !chosen && !now.through &&
                       step_of(trace_.steps, visit) == now.step && visit.order == now.now->order;
   return beside ? TileFate::now : keeps_scores() ? TileFate::stored : TileFate::gone;
 }
 
-/// With flash-1 and naive O is written when all is through.
+/// flash-1 and naive write O at the end.
 bool FlashAttentionScene::row_through(const FlashMoment& now, int q_tile) const {
   if (variant() != Variant::flash_2) return now.through;
   return MatrixScene::row_through(now, q_tile);
@@ -54,7 +54,7 @@ Bytes FlashAttentionScene::shares_by(const FlashMoment& now, Tensor tensor) cons
         return {};
     }
   }
-  // Kernels of their own have made Q and K numbers of 8 bits before the first tile.
+  // Separate kernels have quantized Q and K to 8 bits before the first tile.
   if (has_bytes()) {
     switch (tensor) {
       case Tensor::q:

@@ -1,4 +1,4 @@
-// What is asked of the lesson on attention before a step.
+// The questions of the lesson on attention before a step.
 #include "scenes/shared/questions.hpp"
 
 #include <fmt/format.h>
@@ -22,51 +22,48 @@ std::string text_of(float value) {
 
 }  // namespace
 
-// ---- what follows by thinking -------------------------------------------------------------------------
+// ---- answered by thinking -----------------------------------------------------------------------------
 
-/// Of naive, which keeps scores in memory.
+/// For naive, which keeps scores in memory.
 Question FlashAttentionScene::crossings_question() const {
   return about(
       {"ledger"},
-      ask_count("How many times will each score, or the weight that it becomes, cross the memory "
-                "bus?",
+      ask_count("How many times will each score, or the weight it becomes, cross the memory bus?",
                 4, {1, 2, 3}, "S is written and read, and so is P."));
 }
 
 Question FlashAttentionScene::flops_question() const {
-  return about(
-      {"scores"},
-      ask("This kernel keeps no score in memory. How many of the multiplications does that "
-          "save, on the same tiles?",
-          "None", {"Half of them", "All of S = Q K^T", "All of O = P V"},
-          "both products are computed as before, and rescaling adds some: what is saved is "
-          "traffic, since each score is used where it was made."));
+  return about({"scores"}, ask("This kernel keeps no score in memory. How many multiplications "
+                               "does that save, on the same tiles?",
+                               "None", {"Half of them", "All of S = Q K^T", "All of O = P V"},
+                               "both products are computed as before, and rescaling adds some: it "
+                               "saves traffic, since each score is used where it is computed."));
 }
 
-/// flash-1: each tile of keys goes over all queries.
+/// flash-1: each tile of keys walks over all queries.
 Question FlashAttentionScene::o_traffic_question() const {
   const int times = steps_in_all();
-  return about({"outputs"},
-               ask_count(fmt::format("Keys are in the outer loop. How many times will the sums of "
-                                     "tile {} of O be read and written?",
-                                     trace_.chosen.q_tile),
-                         times, {1, 2, trace_.plan.q_tiles, 2 * times},
-                         "it happens once a tile of keys that it sees, where flash-2 puts the "
-                         "loops the other way round and writes O once."));
+  return about(
+      {"outputs"},
+      ask_count(fmt::format(
+                    "Keys are in the outer loop. How often will tile {} of O be read and written?",
+                    trace_.chosen.q_tile),
+                times, {1, 2, trace_.plan.q_tiles, 2 * times},
+                "once per tile of keys that it sees; flash-2 swaps the loops and writes O once."));
 }
 
-/// flash-2 with a causal mask: the last block has most to do.
+/// flash-2 with a causal mask: the last block has the most work.
 Question FlashAttentionScene::busy_question() const {
   return about({"scores"},
-               ask_count("The mask is causal, and a block has a tile of queries. How many times "
-                         "more tiles of scores does the last block compute than the first?",
+               ask_count("The mask is causal; a block has one tile of queries. The last block "
+                         "computes how many times as many tiles of scores as the first?",
                          trace_.plan.k_tiles, {1, 2, trace_.plan.k_tiles / 2, 4},
                          fmt::format("the first block sees one tile of keys and the last all {}; "
                                      "a block that finishes early takes the next tile.",
                                      trace_.plan.k_tiles)));
 }
 
-// ---- what only the run says ---------------------------------------------------------------------------
+// ---- answered by the run only ---------------------------------------------------------------------------
 
 Question FlashAttentionScene::rescale_question(int step) const {
   const Step& next = trace_.steps[static_cast<std::size_t>(step)];
@@ -77,11 +74,11 @@ Question FlashAttentionScene::rescale_question(int step) const {
                       next.k_tile, trace_.chosen.query, text_of(next.tile_max),
                       text_of(next.m_before)),
           shrinks(next) ? "They shrink" : "They stay", {"They shrink", "They stay"},
-          fmt::format("the tile peaks at {}, so that the factor is {}.", text_of(next.tile_max),
+          fmt::format("the tile peaks at {}, so the factor is {}.", text_of(next.tile_max),
                       number(static_cast<double>(next.rescale), 3))));
 }
 
-// ---- which one when -----------------------------------------------------------------------------------
+// ---- order --------------------------------------------------------------------------------------------
 
 /// Each kind once, where it comes up first.
 std::optional<Question> FlashAttentionScene::question(const View& view) const {
@@ -91,13 +88,13 @@ std::optional<Question> FlashAttentionScene::question(const View& view) const {
   if (broken() && last && next > 0)
     return asked("outcome", outcome_question(trace_, "kernel was", "O", false));
   if (next == 0) {
-    return asked("visited",
-                 visited_question(
-                     trace_, "will be computed", {},
-                     is_naive() ? "the mask is put over the scores when they are there, and what "
-                                  "it hides was computed for nothing."
-                                : "a tile is left out where no query sees any of its keys, and "
-                                  "on the edge of the mask it is computed in full."));
+    return asked(
+        "visited",
+        visited_question(trace_, "will be computed", {},
+                         is_naive() ? "the mask is applied to finished scores, and those it hides "
+                                      "were computed for nothing."
+                                    : "a tile is skipped where no query sees any of its keys; on "
+                                      "the edge of the mask it is computed in full."));
   }
   if (is_naive()) {
     return next == 1 ? asked("crossings", crossings_question()) : std::nullopt;

@@ -23,7 +23,7 @@ StepAxis FlashAttentionScene::loaded(const flash_attention::Trace&) {
       attention::begins_of(attention::document_lengths(params.seq, params.seed));
   for (const Variant each : all_of<Variant>()) {
     Costs& costs = costs_[static_cast<std::size_t>(each)] = {};
-    // Naive has no scores in 8 bits, nor has flash-1.
+    // Neither naive nor flash-1 has 8-bit scores.
     if (each != variant()) params.dtype = flash_attention::DataType::bf16;
     params.variant = each;
     const flash_attention::Plan plan = flash_attention::formula_plan_of(params);
@@ -51,7 +51,7 @@ StepAxis FlashAttentionScene::loaded(const flash_attention::Trace&) {
 // ---- tables -----------------------------------------------------------------------------------------
 
 Cursor FlashAttentionScene::known(const lab::Table& table, int row, int column) const {
-  // What follows from the knobs alone.
+  // It follows from the knobs alone.
   if (table.id == "lengths") return {};
   return Scene::known(table, row, column);
 }
@@ -86,24 +86,23 @@ std::vector<picture::Symbol> FlashAttentionScene::symbols(const View&) const {
   const auto code = [&](const char* word) {
     return own ? std::vector<std::string>{word} : std::vector<std::string>{};
   };
-  return {{"m",
-           {"m", 0},
-           4,
-           "The largest score of the query so far. Weights are measured from it, so that none is "
-           "larger than 1.",
-           code("m_after")},
-          {"ℓ",
-           {"l", 0},
-           5,
-           "The sum of the query's weights so far, measured from the same maximum m. O is divided "
-           "by it.",
-           code("l_after")},
-          {"O",
-           {"o", 0},
-           tone_of(flash_attention::Tensor::o),
-           "The query's output so far: the sum of weight × value over the keys seen. A component "
-           "of it is followed.",
-           {"o"}}};
+  return {
+      {"m",
+       {"m", 0},
+       4,
+       "The query's largest score so far. Weights are relative to it, so none is larger than 1.",
+       code("m_after")},
+      {"ℓ",
+       {"l", 0},
+       5,
+       "The sum of the query's weights so far, relative to the same maximum m. O is divided by it.",
+       code("l_after")},
+      {"O",
+       {"o", 0},
+       tone_of(flash_attention::Tensor::o),
+       "The query's output so far: the sum of weight × value over the keys seen. One component is "
+       "followed.",
+       {"o"}}};
 }
 
 // ---- numbers ----------------------------------------------------------------------------------------
@@ -114,7 +113,7 @@ std::vector<Readout> FlashAttentionScene::readouts(const View& view) const {
   std::vector<Readout> all;
   if (!is_naive()) {
     const bool softened = now.phase == FlashPhase::values;
-    // ℓ and O of the tile are there when its values are added: before that those of the tile before.
+    // The tile's ℓ and O exist once its values are added; until then, those of the previous tile.
     const flash_attention::Step* sums = softened ? now.now : now.before;
     const auto text = [](const flash_attention::Step* step, float flash_attention::Step::*field,
                          int digits) {

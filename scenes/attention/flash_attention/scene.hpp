@@ -12,14 +12,14 @@
 
 namespace tilestep::scenes {
 
-/// What a kernel is at with the tile of keys of a step. Those that keep no scores go through `scores`, `rescale` and
-/// `values` at each tile. `naive` has one step a tile of scores, and then the whole row at once: `weights`, `values`.
+/// A kernel's phase within a step, a tile of keys. Kernels that keep no scores go through `scores`, `rescale` and
+/// `values` at each tile. `naive` has one step per tile of scores, then the whole row together: `weights`, `values`.
 enum class FlashPhase : std::uint8_t { nothing, scores, rescale, weights, values };
 
 using FlashMoment = TileMoment<flash_attention::Step, FlashPhase>;
 
-/// Attention on one picture: Q at the left, K above, O at the right and V below of the matrix of scores, all on shared
-/// axes. Beside it the chosen query's numbers, and the bytes that each of the kernels asks of memory, on one scale.
+/// Attention in one picture: Q left, K above, O right and V below the matrix of scores, all on shared axes. Beside it
+/// the chosen query's numbers, and the bytes that each kernel requests from memory, on one scale.
 class FlashAttentionScene final
     : public MatrixScene<flash_attention::Trace, FlashPhase, FlashPhase::values> {
  public:
@@ -33,7 +33,7 @@ class FlashAttentionScene final
   Cursor known(const lab::Table& table, int row, int column) const override;
 
   TileFate fate(const FlashMoment& now, int q_tile, int k_tile) const override;
-  /// What happens at `cursor` in one plain sentence.
+  /// The state at `cursor` in one plain sentence.
   std::string sentence(const FlashMoment& now) const;
 
  private:
@@ -44,7 +44,7 @@ class FlashAttentionScene final
   std::vector<std::string> note_lines() const;
   void find_events();
 
-  // What is known at a moment, in progress.cpp.
+  // The known state at a moment, in progress.cpp.
   FlashPhase phase_at(Cursor cursor) const override;
   Bytes shares_by(const FlashMoment& now, attention::Tensor tensor) const override;
   bool row_through(const FlashMoment& now, int q_tile) const override;
@@ -70,7 +70,7 @@ class FlashAttentionScene final
   picture::Box products(const FlashMoment& now) const;
   std::string explain_side(const FlashMoment& now, const picture::Key& key) const;
 
-  // What 8 bits cost, in picture_quantized.cpp.
+  // The cost of 8 bits, in picture_quantized.cpp.
   picture::Box quantized(const FlashMoment& now) const;
   std::string explain_quantized(const FlashMoment& now, const picture::Key& key) const;
   std::string quantized_sentence() const;
@@ -88,7 +88,7 @@ class FlashAttentionScene final
   using Variant = flash_attention::Variant;
   Variant variant() const { return trace_.runs; }
   bool is_naive() const { return variant() == Variant::naive; }
-  /// Scores are written to memory: needed, or by a break.
+  /// Scores are written to memory: by design, or by a break.
   bool keeps_scores() const {
     return is_naive() || trace_.broken == flash_attention::Break::materialize;
   }
@@ -97,7 +97,7 @@ class FlashAttentionScene final
   /// Rows whose maximum rose are counted at each visit.
   bool counts_rescaled() const { return trace_.counts_rescaled(); }
 
-  /// What each kernel asks of memory by tensor, and its FLOPs, by formula: for the problem of the knobs.
+  /// Bytes each kernel requests by tensor, and its FLOPs, by formula: for the problem of the knobs.
   struct Costs {
     std::vector<std::pair<flash_attention::Tensor, double>> bytes;
     double total = 0, flops = 0;

@@ -1,4 +1,4 @@
-// What happens in the lesson on attention, in sentences.
+// The steps of the lesson on attention, in sentences.
 #include "scenes/shared/words.hpp"
 
 #include <fmt/format.h>
@@ -14,20 +14,20 @@ using words::counted, words::number;
 
 // ---- before anything ----------------------------------------------------------------------------------
 
-/// What each block will do: who owns what.
+/// Each block's job: which tiles it owns.
 std::string FlashAttentionScene::sentence_of_rows(const FlashMoment& now) const {
   if (now.through) return "The chosen query sees no key: its O is 0 and no tile is visited.";
   const attention::Dispatch& plan = trace_.plan;
   switch (variant()) {
     case Variant::naive:
-      return fmt::format("Nothing computed yet: {} of scores, a block each.",
+      return fmt::format("Nothing yet: {} of scores, one per block.",
                          counted(std::ssize(trace_.visits), "tile"));
     case Variant::flash_1:
       return fmt::format(
           "Nothing computed yet: one block for the whole head, keys in its outer loop.");
     default:
       if (has_bytes()) {
-        return fmt::format("Nothing computed yet: Q and K will become {}, one scale a tile.",
+        return fmt::format("Nothing computed yet: Q and K become {}, one scale per tile.",
                            name_of(trace_.dtype));
       }
       return fmt::format("Nothing computed yet: {}, one tile of queries each.",
@@ -44,8 +44,8 @@ std::string FlashAttentionScene::sentence_of_flash(const FlashMoment& now) const
   if (now.phase == FlashPhase::scores) {
     const char* mask = step.kind == TileKind::partial ? " The mask hides some." : "";
     const std::string where = trace_.broken == Break::materialize
-                                  ? "and writes them out, although nobody will read them."
-                                  : fmt::format("in registers alone.{}", mask);
+                                  ? "and writes them out, although nothing reads them."
+                                  : fmt::format("only in registers.{}", mask);
     return fmt::format("Block {} multiplies Q {} by K {}: {} × {} scores, {}", trace_.chosen.block,
                        q, k, trace_.plan.block_q, trace_.plan.block_k, where);
   }
@@ -53,14 +53,14 @@ std::string FlashAttentionScene::sentence_of_flash(const FlashMoment& now) const
     if (std::isinf(step.m_after))
       return fmt::format("Query {} sees no key yet: m stays −∞.", query);
     if (std::isinf(step.m_before)) {
-      return fmt::format("Query {}: {} is its first maximum; there is nothing to rescale.", query,
+      return fmt::format("Query {}: {} is its first maximum; nothing to rescale.", query,
                          text(step.m_after));
     }
     const double due =
         std::exp(static_cast<double>(step.m_before) - static_cast<double>(step.m_after));
     if (!words::close(static_cast<double>(step.rescale), due)) {
       return fmt::format(
-          "Query {}: m goes from {} to {}, but ℓ and O are multiplied by {}, not by {}.", query,
+          "Query {}: m goes from {} to {}, but ℓ and O are multiplied by {}, not {}.", query,
           text(step.m_before), text(step.m_after), text(step.rescale), number(due, 2));
     }
     if (!(step.m_after > step.m_before)) {
@@ -77,7 +77,7 @@ std::string FlashAttentionScene::sentence_of_flash(const FlashMoment& now) const
   }
   if (now.through && has_bytes()) return quantized_sentence();
   if (now.through) return fmt::format("O {} is divided by ℓ and written; no score ever was.", q);
-  return fmt::format("O {} += P V {}: the tile of scores is used up, and gone.", q, k);
+  return fmt::format("O {} += P V {}: the tile of scores is used up and gone.", q, k);
 }
 
 std::string FlashAttentionScene::sentence(const FlashMoment& now) const {
@@ -104,7 +104,7 @@ std::string FlashAttentionScene::brief(const FlashMoment& now) const {
   return fmt::format("Tile {}: {}", now.now->k_tile, kDoing[static_cast<std::size_t>(now.phase)]);
 }
 
-/// What the dispatcher chose where it is not what was asked for.
+/// The dispatcher's choice where it differs from the request.
 std::vector<std::string> FlashAttentionScene::note_lines() const {
   std::vector<std::string> lines = dispatch_notes(trace_);
   if (!trace_.instead.empty()) {
@@ -115,7 +115,7 @@ std::vector<std::string> FlashAttentionScene::note_lines() const {
 
 // ---- events -----------------------------------------------------------------------------------------------
 
-/// Each is told by what came before it alone.
+/// Each depends only on earlier steps.
 void FlashAttentionScene::find_events() {
   const int all = steps_in_all();
   if (is_naive()) {

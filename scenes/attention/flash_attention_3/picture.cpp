@@ -1,4 +1,4 @@
-// The picture of attention on Hopper: who is busy when in a block, and the tiles that it goes through.
+// The picture of attention on Hopper: the activity of a block over time, and the tiles that it walks through.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr Layout kQueries = {.weight = 0.06f, .least_width = 1.9f, .least_height = 3.9f};
 constexpr Layout kScores = {.weight = 1, .least_width = 8, .least_height = 3.9f};
-constexpr float kLetter = 3.3f;       ///< margin for a tensor's name, in heights of a line
+constexpr float kLetter = 3.3f;       ///< margin for a tensor's name, in line heights
 constexpr float kLane = 5.4f;         ///< and for a lane's name
 constexpr std::uint8_t kSoftmax = 5;  ///< the tone of exponentials, and of their sum
 
@@ -100,7 +100,7 @@ Box FlashAttention3Scene::strips(const LaneMoment& now) const {
                      {row({"above"}, beside("name_k", "K", of_keys(now, false)), kFlat),
                       row({"across"}, {of_queries(now, false), scores(now), of_queries(now, true)}),
                       row({"under"}, beside("name_v", "V", of_keys(now, true)), kFlat)}),
-                 // A block visits a tile even where it sees none.
+                 // A block visits a tile even if it sees none.
                  legend(trace_, now.step > 0, in_vain ? "all masked" : "skipped", kHollow, 4)},
                 {.rank = 2});
 }
@@ -124,7 +124,7 @@ Box FlashAttention3Scene::of_queries(const LaneMoment& now, bool outputs) const 
     strip.items.names.push_back(wrong > 0 ? std::to_string(wrong)
                                 : outputs ? ""
                                           : std::to_string(q));
-    // Until it is written O lies in registers.
+    // Until it is written O is in registers.
     const bool unwritten = outputs && row_begun(now, q) && !row_through(now, q);
     strip.items.glyph.each.push_back(unwritten ? kHollow : kSolid);
   }
@@ -169,7 +169,7 @@ std::vector<std::string> FlashAttention3Scene::formulas(const LaneMoment& now) c
   const auto two = [](double value) { return number(value, 2); };
   const auto m = [&](float value) { return two(static_cast<double>(value)); };
   const std::string factor = m(step.rescale);
-  // What the kernel has, beside what the formula comes to with the numbers that it had.
+  // The kernel's value, beside the formula's result from the same inputs.
   std::string rescale = fmt::format("rescale = {}   (no maximum yet)", factor);
   if (!std::isinf(step.m_after)) {
     rescale = words::equation(
@@ -187,7 +187,7 @@ std::vector<std::string> FlashAttention3Scene::formulas(const LaneMoment& now) c
           "ℓ", fmt::format("{} × {} + {}", two(before), factor, m(step.tile_sum)),
           before * static_cast<double>(step.rescale) + static_cast<double>(step.tile_sum),
           static_cast<double>(step.l), two)};
-  // What is to come is named, not given away.
+  // Later values are named, not given away.
   const std::size_t known = now.phase == LanePhase::scores ? 1 : 3;
   for (std::size_t at = known; at < rows.size(); ++at) {
     rows[at] = rows[at].substr(0, rows[at].find('=') + 1) + " …";
@@ -217,7 +217,7 @@ Box FlashAttention3Scene::chosen_row(const LaneMoment& now) const {
   return all;
 }
 
-/// What the tiles before left of ℓ after the rescale, and what this one added.
+/// The rescaled ℓ of earlier tiles, and this tile's addition.
 Box FlashAttention3Scene::sum_bar(const LaneMoment& now) const {
   const double before = now.before == nullptr ? 0 : static_cast<double>(now.before->l);
   const bool weighed = now.phase >= LanePhase::softmax;
@@ -247,7 +247,7 @@ LedgerGroups FlashAttention3Scene::ledger_groups() const {
 
 // ---- lanes --------------------------------------------------------------------------------------------
 
-/// Who is busy when, up to the cursor: copies, and of each warpgroup its products on the tensor cores and its
+/// Activity over time, up to the cursor: copies, and for each warpgroup its products on the tensor cores and its
 /// exponentials.
 Box FlashAttention3Scene::lanes(const LaneMoment& now) const {
   const double at = clock_at(now);
@@ -262,7 +262,7 @@ Box FlashAttention3Scene::lanes(const LaneMoment& now) const {
     marks[what].now = at;
   }
   int lanes = 2;
-  std::map<int, double> taken;  // until when a lane's numbers are written
+  std::map<int, double> taken;  // where a lane's last number ends
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Span& span = all[i].span;
     lanes = std::max(lanes, lane_of(span) + 1);
@@ -297,13 +297,13 @@ Box FlashAttention3Scene::lanes(const LaneMoment& now) const {
                    .least_height = std::clamp(0.82f * static_cast<float>(lanes), 3.0f, 6.8f),
                    .left = kLane});
   Box made = column({"busy"}, {std::move(inner)}, {.weight = 1.1f});
-  made.label = text(fmt::format("who is busy in block {}, {}: the number is the tile of keys",
+  made.label = text(fmt::format("activity in block {}, {}: numbers are tiles of keys",
                                 trace_.chosen.block, counted(trace_.plan.threads, "thread")),
-                    fmt::format("who is busy in block {}", trace_.chosen.block), "who is busy");
+                    fmt::format("activity in block {}", trace_.chosen.block), "activity");
   return made;
 }
 
-// ---- what the pointer is told ----------------------------------------------------------------------------
+// ---- tooltips --------------------------------------------------------------------------------------------
 
 std::string FlashAttention3Scene::explain_span(const LaneMoment& now, int number) const {
   const std::vector<LaneSpan> all = lane_spans();

@@ -1,4 +1,4 @@
-// What is asked of attention on Hopper: before a step, and about its measurements.
+// Questions on attention on Hopper: before a step, and about its measurements.
 #include "scenes/shared/questions.hpp"
 
 #include <fmt/format.h>
@@ -17,23 +17,22 @@ using flash_attention_3::Rung;
 using words::number;
 
 Question FlashAttention3Scene::copier_question() const {
-  return ask(fmt::format("A block has {} threads. How many of them ask for the tiles of K and V?",
-                         trace_.plan.threads),
-             "One", {"A warp of 32", "A warpgroup of 128", "All of them"},
-             "TMA takes a whole tile at one thread's word, and a barrier says when its bytes "
-             "are there.");
+  return ask(
+      fmt::format("A block has {} threads. How many of them request tiles of K and V?",
+                  trace_.plan.threads),
+      "One", {"A warp of 32", "A warpgroup of 128", "All of them"},
+      "TMA copies a whole tile for one thread, and a barrier tells when its bytes are there.");
 }
 
 Question FlashAttention3Scene::ahead_question() const {
   const int stages =
       flash_attention_3::explained_sizes(trace_.shape.head_dim, trace_.plan.block_k).stages;
-  return about(
-      {"busy"},
-      ask_count("While a tile is multiplied, the copies run ahead. How many tiles of K can "
-                "lie in shared memory at a time?",
-                stages, {1, 3, 4, trace_.plan.k_tiles},
-                "each has a stage, and the warp that copies waits until the consumers "
-                "have released one."));
+  return about({"busy"},
+               ask_count("While a tile is multiplied, the copies run ahead. How many tiles of K "
+                         "can be in shared memory at a time?",
+                         stages, {1, 3, 4, trace_.plan.k_tiles},
+                         "each has a stage, and the warp that copies waits until the consumers "
+                         "have released one."));
 }
 
 Question FlashAttention3Scene::turns_question() const {
@@ -41,25 +40,24 @@ Question FlashAttention3Scene::turns_question() const {
   const std::vector<std::string> choices = {
       "Whatever the other warpgroup issues", "The other one's products, in turn",
       "Its own products of the next tile", "Nothing: they wait for weights"};
-  return about(
-      {"busy"},
-      ask("A warpgroup makes exponentials. What do the tensor cores do meanwhile?",
-          choices[inside  ? 2
-                  : turns ? 1
-                          : 0],
-          choices,
-          inside  ? "the scores of the next tile are issued before the softmax of this one."
-          : turns ? "a named barrier passes the turn when one has issued its products."
-                  : "nothing orders the two: they may as well want the same unit at once."));
+  return about({"busy"},
+               ask("A warpgroup computes exponentials. What do the tensor cores do?",
+                   choices[inside  ? 2
+                           : turns ? 1
+                                   : 0],
+                   choices,
+                   inside ? "the scores of the next tile are issued before the softmax of this one."
+                   : turns ? "a named barrier passes the turn when one has issued its products."
+                           : "nothing orders the two: they may both want the same unit at once."));
 }
 
-/// Which unit takes longer: 4096 operations a cycle, and 16 exponentials.
+/// Which unit takes longer: 4096 operations per cycle, or 16 exponentials.
 Question FlashAttention3Scene::roof_question() const {
   const double products = 4.0 * trace_.shape.head_dim / 4096, exponentials = 1.0 / 16;
   return ask_ratio(
-      fmt::format("A multiprocessor does 4096 multiplications and additions a cycle on its tensor "
-                  "cores, and 16 exponentials. At head dimension {}, how long do the exponentials "
-                  "of a tile take, in times of its products?",
+      fmt::format("A multiprocessor does 4096 FLOP per cycle on its tensor cores, and 16 "
+                  "exponentials. At head dimension {}, how many times as long do a tile's "
+                  "exponentials take as its products?",
                   trace_.shape.head_dim),
       exponentials / products, {0.0625, 0.125, 0.25, 0.5, 1, 2},
       fmt::format("a score takes 4 × {} operations and one exponential.", trace_.shape.head_dim));
@@ -85,7 +83,7 @@ std::optional<Question> FlashAttention3Scene::question(const View& view) const {
 
 namespace {
 
-/// The same sums, for Hopper's units.
+/// The same computation, for Hopper's units.
 std::optional<Question> hopper_question(const lab::Report& bench) {
   const auto plain = rate_of(bench, "ladder_measured", "flash-2", "16384"),
              hopper = rate_of(bench, "ladder_measured", "flash-3-tma", "16384");
@@ -96,7 +94,7 @@ std::optional<Question> hopper_question(const lab::Report& bench) {
       {1, 1.3, 1.7, 2.5, 4}, "operands come from shared memory, and one thread copies");
 }
 
-/// Which unit is busy at which head dimension.
+/// How busy a unit is at each head dimension.
 std::optional<Question> exponentials_question(const lab::Report& bench) {
   const auto of = [&](const char* head_dim, const char* column) {
     return number_with(bench, "pipes", {{"rung", "flash-3"}, {"head_dim", head_dim}}, column);
@@ -115,7 +113,7 @@ std::optional<Question> exponentials_question(const lab::Report& bench) {
                  0));
 }
 
-/// What keeps an old rung apart from those for Hopper.
+/// Sets an old rung apart from those for Hopper.
 Role rung_role(std::string_view rung) {
   if (rung == "flash-2") return Role::purple;
   return rung.starts_with("flash") ? Role::sky : Role::muted;

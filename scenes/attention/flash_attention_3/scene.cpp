@@ -45,8 +45,8 @@ Bytes FlashAttention3Scene::shares_by(const LaneMoment& now, Tensor tensor) cons
 
 // ---- clocks -----------------------------------------------------------------------------------------
 
-/// When the warpgroup of the chosen query had the scores of each step, its weights, and its products with V; it
-/// never goes back, since the scores of the next tile come before the products of this one.
+/// When the chosen query's warpgroup had each step's scores, weights, and products with V. Never goes back: the next
+/// tile's scores come before this tile's products.
 void FlashAttention3Scene::clock_steps() {
   clocks_.clear();
   event_clocks_.clear();
@@ -124,24 +124,23 @@ std::vector<std::string> FlashAttention3Scene::stage_knobs() const {
 // ---- numbers ----------------------------------------------------------------------------------------
 
 std::vector<picture::Symbol> FlashAttention3Scene::symbols(const View&) const {
-  return {{"m",
-           {"m", 0},
-           4,
-           "The largest score of the query so far. Weights are measured from it, so that none is "
-           "larger than 1.",
-           {}},
-          {"ℓ",
-           {"l", 0},
-           5,
-           "The sum of the query's weights so far, on the scale of m. In the end O is divided by "
-           "it.",
-           {}}};
+  return {
+      {"m",
+       {"m", 0},
+       4,
+       "The query's largest score so far. Weights are relative to it, so none is larger than 1.",
+       {}},
+      {"ℓ",
+       {"l", 0},
+       5,
+       "The sum of the query's weights so far, on the scale of m. O is divided by it at the end.",
+       {}}};
 }
 
 std::vector<Readout> FlashAttention3Scene::readouts(const View& view) const {
   using flash_attention_3::Step;
   const LaneMoment now = moment(view.cursor);
-  // ℓ of the tile is there with its weights: before that it is that of the tile before.
+  // The tile's ℓ exists with its weights; until then, that of the previous tile.
   const Step* sums = now.phase >= LanePhase::softmax ? now.now : now.before;
   const auto text = [](const Step* step, float Step::*field) {
     return step == nullptr ? std::string("–") : number(static_cast<double>(step->*field), 2);
@@ -152,7 +151,7 @@ std::vector<Readout> FlashAttention3Scene::readouts(const View& view) const {
       {"l", "sum ℓ", text(sums, &Step::l), "", lab::Provenance::traced, kernel_words()}};
   all[0].about = {"m", 0};
   all[1].about = {"l", 0};
-  all.push_back(asked_readout(now, "asked by the block"));
+  all.push_back(asked_readout(now, "requested by block"));
   if (now.through && now.step > 0) {
     all.push_back(
         error_readout("error vs exact O", "output", trace_.answer.o, trace_.answer.exact));

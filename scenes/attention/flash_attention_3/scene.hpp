@@ -10,15 +10,15 @@
 
 namespace tilestep::scenes {
 
-/// What the chosen query's warpgroup is at with the tile of keys of a step.
+/// The chosen query's warpgroup's phase within a step, a tile of keys.
 enum class LanePhase : std::uint8_t { nothing, scores, softmax, values };
 
 using LaneMoment = TileMoment<flash_attention_3::Step, LanePhase>;
 
-/// Before the first step two warpgroups in step and in turn. Then who is busy when in one block: copies, and of each
-/// warpgroup its products and its exponentials, on a common axis.
-/// Below it the matrix of scores that the block goes through, the chosen query's numbers and the bytes that TMA was asked
-/// for.
+/// Before the first step two warpgroups in step and in turn. Then the activity of one block over time: copies, and each
+/// warpgroup's products and exponentials, on a common axis.
+/// Below it the matrix of scores that the block walks through, the chosen query's numbers and the bytes requested from
+/// TMA.
 class FlashAttention3Scene final
     : public MatrixScene<flash_attention_3::Trace, LanePhase, LanePhase::values> {
  public:
@@ -30,10 +30,10 @@ class FlashAttention3Scene final
                                                     std::string_view column_id) const override;
 
   TileFate fate(const LaneMoment& now, int q_tile, int k_tile) const override;
-  /// The clock of the chosen block up to which things are shown. Under emulation, where clocks say what came before
-  /// what, it is the number of a clock among all of them.
+  /// The clock of the chosen block up to which things are shown. Under emulation, where clocks give only an order, it
+  /// is the clock's index among all clocks.
   double clock_at(const LaneMoment& now) const;
-  /// What happens at `cursor` in one plain sentence.
+  /// The state at `cursor` in one plain sentence.
   std::string sentence(const LaneMoment& now) const;
 
  private:
@@ -77,7 +77,7 @@ class FlashAttention3Scene final
   bool emulated() const { return trace_.clock_unit == "words"; }
 
   std::vector<double> clocks_;              ///< of each phase of each step
-  std::vector<std::int64_t> event_clocks_;  ///< in order, each once
+  std::vector<std::int64_t> event_clocks_;  ///< sorted, unique
 };
 
 }  // namespace tilestep::scenes

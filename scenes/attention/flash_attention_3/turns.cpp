@@ -1,5 +1,5 @@
-// What ping-pong is for, before anything has run: two warpgroups in step and in turn, on one axis. Products take what a
-// formula says, and between them the tensor cores are idle for as long as the hardware counted in the timed kernels.
+// The point of ping-pong, before anything has run: two warpgroups in step and in turn, on one axis. Product times come
+// from a formula; the idle time between them matches the hardware's count for the timed kernels.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ constexpr int kTileQueries = 64, kTileKeys = 128;  ///< of a warpgroup's tile of
 constexpr double kFlopsACycle = 4096;              ///< of a multiprocessor's tensor cores
 constexpr int kDrawnTiles = 3;
 
-/// What the tensor cores were busy, of all cycles of the timed kernel.
+/// Busy share of the tensor cores over all cycles of the timed kernel.
 std::optional<double> busy_of(std::string_view rung, int head_dim) {
   const lab::Recording* recording = lab::recording("flash-attention-3");
   if (recording == nullptr) return std::nullopt;
@@ -34,14 +34,14 @@ std::optional<double> busy_of(std::string_view rung, int head_dim) {
   return percent && *percent > 0 ? std::optional(*percent / 100) : std::nullopt;
 }
 
-/// Cycles that one product of one warpgroup takes when it has the tensor cores alone.
+/// Cycles of one product of one warpgroup with the tensor cores to itself.
 double product_cycles(int head_dim) {
   return 2.0 * kTileQueries * kTileKeys * head_dim / kFlopsACycle;
 }
 
 }  // namespace
 
-/// Cycles in which both warpgroups do a tile: nothing if the hardware was not asked.
+/// Cycles in which both warpgroups do a tile; nothing without hardware counts.
 std::optional<double> FlashAttention3Scene::tile_cycles(bool in_turn) const {
   const auto busy = busy_of(name_of(in_turn ? Rung::ping_pong : Rung::tma), trace_.shape.head_dim);
   if (!busy) return std::nullopt;
@@ -62,7 +62,7 @@ std::vector<Axis> FlashAttention3Scene::turn_axes() const {
        .least_slot = 3}};
 }
 
-/// Two warpgroups and the tensor cores that they share, for some tiles in the middle of a long row.
+/// Two warpgroups and the tensor cores they share, for some tiles in the middle of a long row.
 Box FlashAttention3Scene::turns(bool in_turn) const {
   const std::optional<double> tile = tile_cycles(in_turn);
   const double product = product_cycles(trace_.shape.head_dim);
@@ -96,7 +96,7 @@ Box FlashAttention3Scene::turns(bool in_turn) const {
   std::vector<Product> products;
   const double all = kDrawnTiles * tile.value_or(0);
   for (const int group : {0, 1}) {
-    // Tiles in the middle of a long row: what began before is cut off.
+    // Tiles in the middle of a long row: anything that began earlier is cut off.
     const double early = in_turn && group == 1 ? tile.value_or(0) / 2 : 0;
     const auto part = [&](double begin, double end, const char* name, std::uint8_t tone) {
       begin = std::max(begin, 0.0);
@@ -115,7 +115,7 @@ Box FlashAttention3Scene::turns(bool in_turn) const {
   }
   std::sort(products.begin(), products.end(),
             [](const Product& a, const Product& b) { return a.begin < b.begin; });
-  double free = 0;  // since when the tensor cores have nothing to do
+  double free = 0;  // start of the tensor cores' idle time
   const auto idle_until = [&](double until) {
     if (until - free >= 1) add(2, free, until, "idle", 0, State::to_come);
   };

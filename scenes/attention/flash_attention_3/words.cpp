@@ -1,4 +1,4 @@
-// What happens in attention on Hopper, in sentences.
+// The steps of attention on Hopper, in sentences.
 #include "scenes/shared/words.hpp"
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ using words::counted, words::number;
 
 std::string FlashAttention3Scene::sentence(const LaneMoment& now) const {
   if (now.now == nullptr) {
-    return fmt::format("Nothing computed yet: one warp will copy, {} of 64 queries each multiply.",
+    return fmt::format("Nothing yet: one warp will copy, {} of 64 queries each will multiply.",
                        counted(consumers(), "warpgroup"));
   }
   if (judged(now))
@@ -23,7 +23,7 @@ std::string FlashAttention3Scene::sentence(const LaneMoment& now) const {
   const int q = trace_.chosen.q_tile, k = step.k_tile, query = trace_.chosen.query;
   const auto text = [](float value) { return number(static_cast<double>(value), 2); };
   if (now.phase == LanePhase::scores) {
-    return fmt::format("S = Q {} · K {}: {} × {} scores, in registers alone.", q, k,
+    return fmt::format("S = Q {} · K {}: {} × {} scores, only in registers.", q, k,
                        trace_.plan.block_q, trace_.plan.block_k);
   }
   if (now.phase == LanePhase::softmax) {
@@ -31,14 +31,14 @@ std::string FlashAttention3Scene::sentence(const LaneMoment& now) const {
       return fmt::format("Query {} sees no key yet: m stays −∞.", query);
     }
     const char* meanwhile =
-        trace_.runs == Rung::tma         ? "the tensor cores do as the other warpgroup says"
+        trace_.runs == Rung::tma         ? "the tensor cores run what the other one issues"
         : trace_.runs == Rung::ping_pong ? "the tensor cores belong to the other warpgroup"
-                                         : "the products of the next tile are under way";
-    return fmt::format("Query {}: m is {}; while exponentials are made, {}.", query,
-                       text(step.m_after), meanwhile);
+                                         : "the next tile's products are in flight";
+    return fmt::format("Query {}: m is {}; during its exponentials {}.", query, text(step.m_after),
+                       meanwhile);
   }
   if (now.through) return fmt::format("O {} is divided by ℓ and written; no score ever was.", q);
-  return fmt::format("O {} += P V {}: the tile of scores is used up, and gone.", q, k);
+  return fmt::format("O {} += P V {}: the tile of scores is used up and gone.", q, k);
 }
 
 std::string FlashAttention3Scene::brief(const LaneMoment& now) const {

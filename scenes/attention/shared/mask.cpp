@@ -1,5 +1,5 @@
-// The mask of all that was asked for, where a run explains a part of it, and documents one after another against a
-// batch of them that is padded.
+// The mask of the whole request, where a run explains only a part of it, and packed documents against a padded batch
+// of them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,14 +19,14 @@ constexpr int kMostMask = 24;    ///< tiles of the whole mask, along each side
 constexpr int kMostPadded = 24;  ///< tiles of the longest document
 constexpr int kMostDocuments = 8;
 
-/// Tokens that a cell of the whole mask stands for: a tile of keys, or several where they would be too many.
+/// Tokens per cell of the whole mask: a tile of keys, or several where there would be too many cells.
 int mask_edge(const Matrix& trace) {
   const int size = trace.plan.block_k;
   const int tiles = (trace.shape.asked_length + size - 1) / size;
   return (tiles + kMostMask - 1) / kMostMask * size;
 }
 
-/// The mask of the whole length, in tiles of the kernel or several of them in one; the part that ran is framed.
+/// The mask of the whole length, one or several of the kernel's tiles per cell; the part that ran is framed.
 Box whole_mask(const Matrix& trace) {
   const int length = trace.shape.asked_length;
   const int edge = mask_edge(trace), across = (length + edge - 1) / edge;
@@ -53,12 +53,12 @@ Box whole_mask(const Matrix& trace) {
   marks.emplace_back(std::move(grid));
   marks.emplace_back(Frame{{"ran"}, {{"whole", 0, 0}, {"whole", part, part}}, State::current});
   return box({"whole_mask"}, std::move(marks),
-             text(fmt::format("all {} × {}; framed: what this run explains", length, length),
+             text(fmt::format("all {} × {}; framed: the traced part", length, length),
                   fmt::format("all {} × {}", length, length), "all"),
              {.rank = 5, .weight = 0.8f, .least_width = 8, .least_height = 5.4f});
 }
 
-/// A document a row, in tiles of queries: hatched is what a batch would be padded with.
+/// One document per row, in tiles of queries: hatched is the padding of a batch.
 Box padding(const Matrix& trace) {
   const std::vector<int>& lengths = trace.documents;
   const int longest = *std::max_element(lengths.begin(), lengths.end());

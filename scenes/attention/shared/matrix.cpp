@@ -14,9 +14,9 @@ using attention::LedgerRow, attention::Tensor, attention::TileKind, attention::T
 
 namespace {
 
-constexpr int kMostNumbered = 24;       ///< tiles that have room for their numbers
+constexpr int kMostNumbered = 24;       ///< tiles with room for their numbers
 constexpr float kBytes = 8.8f;          ///< margin for bytes, in heights of a line
-constexpr std::size_t kShortNote = 45;  ///< letters of a note that fit on a line
+constexpr std::size_t kShortNote = 45;  ///< characters of a note that fit on a line
 
 }  // namespace
 
@@ -124,7 +124,7 @@ std::string explain_tile(const attention::Matrix& trace, int q, int k) {
   said += visit.kind == TileKind::full ? "full: every query sees every key, no score is checked"
           : visit.kind == TileKind::partial ? "partial: each score is checked against the mask"
           : visit.order < 0                 ? "skipped: never fetched, never multiplied"
-                                            : "fully masked, and computed all the same";
+                                            : "fully masked, computed anyway";
   if (visit.order < 0) return said;
   return said + fmt::format("\nblock {}, its tile number {}", visit.block, visit.order);
 }
@@ -135,7 +135,7 @@ Box legend(const attention::Matrix& trace, bool begun, const char* skipped, std:
   for (const TileVisit& visit : trace.visits) ++counts[static_cast<std::size_t>(visit.kind)];
   Cells cells{items("kind", 3)};
   cells.x = "kind";
-  // How many there are is asked before the first step.
+  // The counts are asked for before the first step.
   const char* const kWords[] = {skipped, "partial", "full"};
   for (const int kind : {2, 1, 0}) {
     std::string name = kWords[kind];
@@ -171,7 +171,7 @@ std::string group_name(const std::vector<const LedgerRow*>& group) {
   return name;
 }
 
-/// "106 / 147 KB": the unit once where it is the same.
+/// "106 / 147 KB": one unit where both have the same.
 std::string of_formula(double bytes, double formula) {
   const std::string now = bytes_text(bytes), all = bytes_text(formula);
   const std::size_t space = now.find(' ');
@@ -184,9 +184,9 @@ std::string explain_bytes(const LedgerRow& row, const Bytes& so_far, bool throug
     return fmt::format("loaded {}, stored {}", bytes_text(loaded), bytes_text(stored));
   };
   std::string said = fmt::format(
-      "{}: {} so far{}\nformula {}\nof the whole problem {}; {} of memory held",
-      name_of(row.tensor), both(so_far.loaded, so_far.stored),
-      through ? " (traced)" : " (traced bytes, by the share of tiles done)",
+      "{}: {} so far{}\nformula {}\nwhole problem {}; {} of memory held", name_of(row.tensor),
+      both(so_far.loaded, so_far.stored),
+      through ? " (traced)" : " (traced bytes × share of tiles done)",
       both(static_cast<double>(row.formula_loaded), static_cast<double>(row.formula_stored)),
       both(static_cast<double>(row.whole_loaded), static_cast<double>(row.whole_stored)),
       bytes_text(static_cast<double>(row.held)));
@@ -269,7 +269,7 @@ Box notes_box(const attention::Matrix& trace, const Text& result, std::vector<st
     rows.push_back(text(std::move(line)));
     states.push_back(State::plain);
   }
-  // Where room is short, a line that does not wrap gets no more than it needs.
+  // Where space is tight, a line that does not wrap gets no more than it needs.
   float height = 0;
   for (const Text& each : rows) {
     height += !tight ? 1.9f : plain(each.full).size() > kShortNote ? 2.4f : 1.3f;

@@ -15,18 +15,18 @@
 
 namespace tilestep::scenes {
 
-/// What is on screen at one cursor, where the steps are the chosen query's tiles of keys.
+/// The state on screen at one cursor, where the steps are the chosen query's tiles of keys.
 template <class Step, class Phase>
 struct TileMoment {
-  int step = 0;  ///< that is under way or through, from 1; 0: none has begun
+  int step = 0;  ///< under way or complete, from 1; 0: none has begun
   Phase phase = Phase::nothing;
   const Step* now = nullptr;     ///< null: none has begun
   const Step* before = nullptr;  ///< the step before; null: there is none
   bool through = false;          ///< nothing is left to do
 };
 
-/// What the scenes of the matrix of scores share: the trace is a Matrix whose `steps` are the chosen query's tiles of
-/// keys, and a step ends with `kLast`.
+/// Shared base of the scenes of the matrix of scores: the trace is a Matrix whose `steps` are the chosen query's tiles
+/// of keys, and a step ends with `kLast`.
 template <class Trace, class Phase, Phase kLast>
 class MatrixScene : public SceneOf<Trace> {
  public:
@@ -49,7 +49,7 @@ class MatrixScene : public SceneOf<Trace> {
     if (step == 0) return std::nullopt;
     return Cursor{step, this->steps().last_phase(step)};
   }
-  /// A tile of queries that is clicked: its last query is followed.
+  /// Clicking a tile of queries follows its last query.
   std::optional<lab::Settings> dropped(const View&, const picture::Key& item,
                                        const picture::Key&) const override {
     const Trace& trace = this->trace_;
@@ -62,7 +62,7 @@ class MatrixScene : public SceneOf<Trace> {
     return Scene::progress(cursor) * this->trace_.plan.block_k;
   }
 
-  /// The state at `cursor`; public, as what follows from it, so that a test holds the picture to the trace.
+  /// The state at `cursor`; public, like the values derived from it, so that tests can hold the picture to the trace.
   Moment moment(Cursor cursor) const {
     Moment now;
     const int all = steps_in_all();
@@ -79,8 +79,8 @@ class MatrixScene : public SceneOf<Trace> {
     return now;
   }
   virtual TileFate fate(const Moment& now, int q_tile, int k_tile) const = 0;
-  /// Bytes of a tensor that were asked for by now: of what the trace has in all, the share of the tiles that are
-  /// through. At the end exactly what was traced.
+  /// Bytes of a tensor requested so far: the trace's total times the share of completed tiles. At the end exactly the
+  /// traced bytes.
   Bytes asked_by(const Moment& now, const attention::LedgerRow& row) const {
     const auto [loaded, stored] = now.through     ? Bytes{1, 1}
                                   : now.step == 0 ? Bytes{}
@@ -89,7 +89,7 @@ class MatrixScene : public SceneOf<Trace> {
   }
 
  protected:
-  /// What share of a tensor's bytes was asked for, between the first step and the end.
+  /// The share of a tensor's bytes requested, between the first step and the end.
   virtual Bytes shares_by(const Moment& now, attention::Tensor tensor) const = 0;
   virtual Phase phase_at(Cursor cursor) const {
     return static_cast<Phase>(1 + std::clamp(cursor.phase, 0, 2));
@@ -98,14 +98,14 @@ class MatrixScene : public SceneOf<Trace> {
   int steps_in_all() const { return static_cast<int>(this->trace_.steps.size()); }
   bool broken() const { return this->trace_.broken != attention::Break::none; }
   bool judged(const Moment& now) const { return broken() && now.through; }
-  /// The chosen query's step at a tile of keys, from 1; 0: there is none.
+  /// The chosen query's step at a tile of keys, from 1; 0: none.
   int step_of_tile(int k_tile) const {
     const auto& steps = this->trace_.steps;
     const auto found = std::find_if(steps.begin(), steps.end(),
                                     [&](const Step& step) { return step.k_tile == k_tile; });
     return found == steps.end() ? 0 : static_cast<int>(found - steps.begin()) + 1;
   }
-  /// Blocks run side by side: a visit is known when the chosen query's block has come as far.
+  /// Blocks run side by side: a visit is known once the chosen query's block has got that far.
   bool seen(const Moment& now, const attention::TileVisit& visit) const {
     const int step = attention::step_of(this->trace_.steps, visit);
     return step > 0 && step <= now.step;
@@ -129,7 +129,7 @@ class MatrixScene : public SceneOf<Trace> {
     }
     return any;
   }
-  /// The share of the visits that are known, of the chosen block's alone where one is given.
+  /// The share of visits known so far, of the chosen block alone where one is given.
   double share_of_visits(const Moment& now, int block = -1) const {
     int all = 0, known = 0;
     for (const attention::TileVisit& visit : this->trace_.visits) {
@@ -139,7 +139,7 @@ class MatrixScene : public SceneOf<Trace> {
     }
     return all == 0 || now.through ? 1.0 : static_cast<double>(known) / all;
   }
-  /// The share of the tiles of queries that are begun, or through.
+  /// The share of the tiles of queries that have begun, or completed.
   double share_of_rows(const Moment& now, bool begun) const {
     const int all = this->trace_.plan.q_tiles;
     int known = 0;
@@ -156,7 +156,7 @@ class MatrixScene : public SceneOf<Trace> {
     }
     return picture::rounded(0, most).second;
   }
-  /// The first step from `from` up to `end` that raises the maximum; −1: none does. Not of a kernel that skips it.
+  /// The first step from `from` up to `end` that raises the maximum; −1: none. Not for a kernel that skips the rescale.
   int first_shrinking(int from, int end) const {
     if (this->trace_.broken == attention::Break::skip_rescale) return -1;
     for (int step = from; step < end; ++step) {
@@ -191,7 +191,7 @@ class MatrixScene : public SceneOf<Trace> {
     }
     return bytes_readout(label, asked, now.through ? kernel_words() : "");
   }
-  /// How far the chosen component is off in the end; `check` is the report's about it.
+  /// How far off the chosen component is at the end; `check` is the report's check of it.
   Readout error_readout(const char* label, const char* check, const std::vector<float>& got,
                         const std::vector<double>& exact) const {
     const auto c = static_cast<std::size_t>(this->trace_.chosen.component);
@@ -216,7 +216,7 @@ class MatrixScene : public SceneOf<Trace> {
   std::optional<Question> asked(const char* kind, Question question) const {
     return shuffled(of_kind(kind, std::move(question)), this->report_);
   }
-  /// Lines of the kernel by phase with what they have computed so far; `line` is a place in the trace's lines.
+  /// Lines of the kernel by phase with the values they have computed so far; `line` indexes the trace's lines.
   struct Said {
     Phase phase;
     int line;

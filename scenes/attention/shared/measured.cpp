@@ -1,4 +1,4 @@
-// What the Measured tabs of attention's forward passes have alike.
+// Shared by the Measured tabs of attention's forward passes.
 #include "scenes/shared/measured.hpp"
 
 #include "scenes/attention/shared/matrix.hpp"
@@ -7,7 +7,7 @@
 namespace tilestep::scenes {
 namespace {
 
-/// The work of a causal mask is half of that of none.
+/// A causal mask halves the work.
 lab::Table with_work(lab::Table table) {
   add_column(table, "work", [](std::size_t) -> lab::Cell { return 2.0; });
   return table;
@@ -21,8 +21,7 @@ std::vector<measured::View> attention_rates(measured::Roles rung_role) {
   const Filter mask{"attention_mask", "mask", "{}", "none", "mask"};
   const Filter length{"attention_length", "length", "{}", "16384", "length"};
   return {{.name = "Ladder",
-           .how = "BF16, batch 1, random numbers; 4 · length² · head dimension a head, half for "
-                  "causal",
+           .how = "BF16, batch 1, random; 4 · length² · head dimension per head, half if causal",
            .filters = {head_dim, mask, length},
            .plots = {Bars{.id = "attention_ladder",
                           .unit = "TFLOP/s",
@@ -85,17 +84,17 @@ std::vector<measured::View> attention_units(measured::Roles rung_role) {
                 .role = rung_role};
   };
   return {{.name = "Units",
-           .how = "counted: share of the cycles in which the unit is at work",
+           .how = "counted: share of cycles in which the unit is busy",
            .filters = {head_dim},
            .plots = {busy("attention_tensor", "Tensor cores", "tensor_pipe"),
                      busy("attention_exp", "Exponentials", "exp_pipe")},
            .needs = "pipes",
            .missing = kNoCounters},
           {.name = "Resources",
-           .how = "what the compiled kernels take of a multiprocessor",
+           .how = "resources that the compiled kernels use",
            .filters = {{"attention_resources_dim", "head_dim", "{}", "128", "head dimension"}},
            .plots = {Bars{.id = "attention_registers",
-                          .title = "Registers of a thread, as compiled",
+                          .title = "Registers per thread, as compiled",
                           .rows = {.table = "resources", .prepare = with_kib},
                           .label = "configuration",
                           .value = "registers",

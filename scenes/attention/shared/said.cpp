@@ -1,4 +1,4 @@
-// What the lessons on the matrix of scores say and ask alike.
+// Texts and questions shared by the lessons on the matrix of scores.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -14,13 +14,13 @@ using attention::BrokenResult, attention::Matrix;
 using words::number;
 
 Readout computed_readout(const Matrix& trace, int tiles) {
-  return {"tiles",
-          "tiles of scores",
-          std::to_string(tiles),
-          fmt::format("of {}", trace.visits.size()),
-          lab::Provenance::traced,
-          fmt::format("computed by now, of head {}; {} are at the end", trace.chosen.head,
-                      visited(trace))};
+  return {
+      "tiles",
+      "tiles of scores",
+      std::to_string(tiles),
+      fmt::format("of {}", trace.visits.size()),
+      lab::Provenance::traced,
+      fmt::format("computed so far for head {}; {} by the end", trace.chosen.head, visited(trace))};
 }
 
 Readout bytes_readout(const char* label, double bytes, const std::string& kernel) {
@@ -29,9 +29,8 @@ Readout bytes_readout(const char* label, double bytes, const std::string& kernel
           bytes_text(bytes),
           "",
           kernel.empty() ? lab::Provenance::derived : lab::Provenance::traced,
-          kernel.empty()
-              ? "the traced bytes of each tensor, times the share of its tiles that are done"
-              : kernel};
+          kernel.empty() ? "traced bytes of each tensor, times the share of its tiles that are done"
+                         : kernel};
 }
 
 Readout off_readout(const Matrix& trace, const char* label, double got, double exact, bool failed) {
@@ -48,7 +47,7 @@ Readout off_readout(const Matrix& trace, const char* label, double got, double e
       wrong ? Readout::wrong : Readout::good};
 }
 
-// ---- what a break did ---------------------------------------------------------------------------------
+// ---- result of a break --------------------------------------------------------------------------------
 
 std::string outcome_of(const Matrix& trace, std::string_view of, bool several) {
   const BrokenResult& what = trace.result;
@@ -70,8 +69,8 @@ Question outcome_question(const Matrix& trace, std::string_view broken, std::str
       fmt::format("{} {} out right", of, several ? "come" : "comes"),
       fmt::format("Some of {} is wrong", of), fmt::format("All of {} is wrong", of)};
   const std::size_t is = what.wrong == 0 ? 0 : what.wrong < what.elements ? 1 : 2;
-  return about({"outputs"}, ask(fmt::format("The {} broken on purpose: {}. What came of it?",
-                                            broken, name_of(trace.broken)),
+  return about({"outputs"}, ask(fmt::format("The {} broken on purpose: {}. What happened?", broken,
+                                            name_of(trace.broken)),
                                 choices[is], choices, outcome_of(trace, of, several)));
 }
 
@@ -108,7 +107,7 @@ std::string chosen_words(const Matrix& trace, int k_tile) {
   return said;
 }
 
-// ---- what is asked ------------------------------------------------------------------------------------
+// ---- questions ----------------------------------------------------------------------------------------
 
 Question visited_question(const Matrix& trace, const char* verb, std::vector<std::int64_t> others,
                           std::string because) {
@@ -118,23 +117,22 @@ Question visited_question(const Matrix& trace, const char* verb, std::vector<std
        {all, all / 2, (all - diagonal) / 2, all / 2 + diagonal / 2, diagonal}) {
     others.push_back(other);
   }
-  return about({"scores"}, ask_count(fmt::format("{} × {} tiles of scores, with the mask {}. How "
-                                                 "many of them {} for a head?",
-                                                 trace.plan.q_tiles, trace.plan.k_tiles,
-                                                 name_of(trace.mask), verb),
-                                     visited(trace), others, std::move(because)));
+  return about(
+      {"scores"},
+      ask_count(fmt::format("{} × {} tiles of scores, mask {}. How many of them {} per head?",
+                            trace.plan.q_tiles, trace.plan.k_tiles, name_of(trace.mask), verb),
+                visited(trace), others, std::move(because)));
 }
 
 Question shrunk_sum_question(const Matrix& trace, int k_tile, const Shrinking& by, double most_l) {
   const double kept = by.l * by.rescale;
   const std::string before = number(by.m_before, 2), after = number(by.m_after, 2);
-  return ask_to_set(
-      fmt::format("Tile {} raises m of query {} from {} to {}; ℓ is {}. To what does ℓ shrink "
-                  "before the tile's weights are added?",
-                  k_tile, trace.chosen.query, before, after, number(by.l, 2)),
-      // Never so much that ℓ as it stands would do.
-      {"bar_l"}, "l", kept, std::min(0.06 * most_l, (by.l - kept) / 2),
-      fmt::format("ℓ · exp({} − {}) = {}.", before, after, number(kept, 2)));
+  return ask_to_set(fmt::format("Tile {} raises m of query {} from {} to {}; ℓ is {}. What does ℓ "
+                                "shrink to before the tile's weights are added?",
+                                k_tile, trace.chosen.query, before, after, number(by.l, 2)),
+                    // Never so wide that the unchanged ℓ would pass.
+                    {"bar_l"}, "l", kept, std::min(0.06 * most_l, (by.l - kept) / 2),
+                    fmt::format("ℓ · exp({} − {}) = {}.", before, after, number(kept, 2)));
 }
 
 std::optional<double> rate_of(const lab::Report& bench, const char* table, std::string_view rung,
@@ -153,8 +151,7 @@ std::optional<Question> library_question(const lab::Report& bench, const char* v
   const std::size_t is = *share > 1 ? 0 : *share >= 0.9 ? 1 : *share >= 0.7 ? 2 : 3;
   return about_view(
       view, "library",
-      ask(fmt::format("{} at head dimension 128 and length 16384, beside cuDNN: how much of its "
-                      "rate?",
+      ask(fmt::format("{} at head dimension 128, length 16384: what fraction of cuDNN's rate?",
                       rung),
           choices[is], choices,
           fmt::format("it reaches {:.0f} TFLOP/s, {} of cuDNN's ({}).", *ours,

@@ -8,7 +8,7 @@
 #include "kernels/attention/attention_backward/reference.hpp"
 #include "kernels/attention/flash_attention/bench/problem.hpp"
 
-/// What of the backward pass is timed.
+/// The timed kernels of the backward pass.
 namespace tilestep::attention_backward {
 
 enum class BackwardRung { recompute, hopper };
@@ -17,16 +17,16 @@ constexpr auto names_of(BackwardRung) {
 }
 constexpr auto reasons_of(BackwardRung) {
   return std::to_array<std::string_view>(
-      {"The weights are computed again, from Q, K and the log-sum-exp, while a tile is on chip: "
+      {"The weights are recomputed from Q, K and the log-sum-exp while a tile is on chip: "
        "one "
-       "product more, and no matrix in memory.",
+       "more product, and no matrix in memory.",
        "The same on Hopper: TMA copies and adds up dQ, and warpgroups multiply from shared "
        "memory."});
 }
 
 BackwardRoundings roundings_of(BackwardRung rung, int head_dim);
 
-/// A backward kernel that is timed: of `BackwardKernels::configurations`, or the one for Hopper.
+/// A timed backward kernel: one of `BackwardKernels::configurations`, or the one for Hopper.
 struct TimedBackward {
   BackwardRung rung = BackwardRung::recompute;
   int configuration = -1;  ///< −1: Hopper's only one
@@ -35,15 +35,15 @@ struct TimedBackward {
 /// The BF16 kernels of a rung for a head dimension.
 std::vector<TimedBackward> timed_backward(const Kernels& kernels, BackwardRung rung, int head_dim);
 
-/// The gradients made ready on the device, in BF16: dO repeats a period, O and log-sum-exp are what a forward kernel
-/// left. dQ, dK and dV are compared with double at three places of the first head and of the last.
+/// The gradient problem prepared on the device, in BF16: dO repeats a period, O and log-sum-exp come from a forward
+/// kernel. dQ, dK and dV are compared with double at three places of the first head and of the last.
 class BackwardProblem {
  public:
-  /// `task` has as many heads of K and V as of Q. flash-2 runs before.
+  /// `task` has equally many heads of K, V and Q. flash-2 runs before.
   BackwardProblem(simt::Device& device, const Task& task);
 
   const Task& task() const { return forward_.task(); }
-  /// 2.5 times the forward pass: five products for its two. D and what is computed again do not count.
+  /// 2.5 times the forward pass: five products for its two. D and recomputation do not count.
   double flops() const { return 2.5 * forward_.flops(); }
   /// Q, K, V, O, dO, log-sum-exp, dQ, dK and dV once.
   double bytes() const;

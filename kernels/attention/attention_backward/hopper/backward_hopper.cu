@@ -1,31 +1,31 @@
 #pragma once
 
-// The backward pass for Hopper: dQ, dK and dV from Q, K, V, dO and the forward's log-sum-exp. The weights are not
-// kept but computed again.
+// The backward pass for Hopper: dQ, dK and dV from Q, K, V, dO and the forward's log-sum-exp. The weights are
+// recomputed, not kept.
 //
-//   prepare       D = rowsum(dO ∘ O), and log-sum-exps in units of log2, a row for each tile of queries
-//   backward      a block has 128 keys, 64 for each of two warpgroups that multiply, and goes through the tiles of
+//   prepare       D = rowsum(dO ∘ O), and log-sum-exps in units of log2, one row per tile of queries
+//   backward      a block has 128 keys, 64 for each of two consumer warpgroups, and walks over the tiles of
 //                 queries. Keys are the rows of its scores: S^T = K Q^T, dP^T = V dO^T. Then P^T = 2^(S^T − lse) and
-//                 dS^T = P^T ∘ (dP^T − D) lie in registers as wgmma wants them for dV += P^T dO and dK += dS^T Q,
-//                 which stay in registers to the end. dS also goes through shared memory, turned, for dQ = dS K
+//                 dS^T = P^T ∘ (dP^T − D) are in registers as wgmma wants them for dV += P^T dO and dK += dS^T Q,
+//                 which stay in registers to the end. dS also goes through shared memory, transposed, for dQ = dS K
 //                 over all 128 keys; blocks add up their parts of dQ in memory, in FP32
 //   convert       dQ in the format of Q
 //
-// One warp copies: K and V once, Q and dO through two rings of stages. Two warps, one for each of the others, ask
-// TMA to add dQ, so that nobody who multiplies waits for memory. Whoever multiplies has always something under way
-// while it computes: dP under the exponentials, dV under dS, dK and dQ under the way through shared memory, S of
-// the next tile while dQ leaves.
+// One warp copies: K and V once, Q and dO through two rings of stages. Two warps, one per consumer, have TMA add dQ,
+// so that no consumer waits for memory. A consumer always has a product in flight
+// while it computes: dP under the exponentials, dV under dS, dK and dQ under the trip through shared memory, S of
+// the next tile while dQ is stored.
 
 #include "kernels/attention/attention_backward/hopper/backward_warpgroup.hpp"
 
 namespace tilestep::attention_backward::hopper::SIMT_BACKEND {
 
-// Named barriers. Where dQ is handed over a warp meets a warpgroup.
+// Named barriers. dQ is handed from a warpgroup to a warp.
 constexpr int kMeetAll = 1, kDqFull = 2, kDqFree = kDqFull + kConsumers,
               kMeetGroup = kDqFree + kConsumers;
 constexpr int kHandOver = kWarpgroup + 32;
 
-/// Makes the barriers, and lets all meet.
+/// Initializes the barriers and synchronizes the block.
 template <class T, class Tape>
 __device__ __forceinline__ void begin(const Layout<T>& layout, const Tape& tape) {
   constexpr int kReaders = kConsumers * kWarpgroup / 32;  // warps
@@ -42,11 +42,11 @@ __device__ __forceinline__ void begin(const Layout<T>& layout, const Tape& tape)
     }
     if (!tape.does(Fault::no_publish)) publish_barriers();
   }
-  // Nobody may wait for or arrive at a barrier that is not there yet.
+  // No thread may wait or arrive at a barrier before it is initialized.
   if (!tape.does(Fault::no_meeting)) __syncthreads();
 }
 
-// ---- who copies -----------------------------------------------------------------------------------
+// ---- producer -------------------------------------------------------------------------------------
 
 /// All panels of a tile of `rows` rows.
 template <class T>
@@ -58,7 +58,7 @@ __device__ __forceinline__ void fetch_tile(const TensorMap& map, unsigned tile, 
   }
 }
 
-/// What the one thread that copies does.
+/// The one thread that copies.
 template <class T, class Tape>
 __device__ __forceinline__ void produce(const TensorMaps& maps, const Task& task,
                                         const Layout<T>& layout, const Tape& tape) {
@@ -96,9 +96,9 @@ __device__ __forceinline__ void produce(const TensorMaps& maps, const Task& task
   }
 }
 
-// ---- who adds -------------------------------------------------------------------------------------
+// ---- adding dQ ------------------------------------------------------------------------------------
 
-/// What the warp does that adds a consumer's parts of dQ to those of other blocks.
+/// The warp that adds a consumer's parts of dQ to those of other blocks.
 template <class T, class Tape>
 __device__ __forceinline__ void add_query_sums(const TensorMaps& maps, const Task& task,
                                                const Layout<T>& layout, int consumer,
@@ -120,9 +120,9 @@ __device__ __forceinline__ void add_query_sums(const TensorMaps& maps, const Tas
   }
 }
 
-// ---- who multiplies -------------------------------------------------------------------------------
+// ---- consumers ------------------------------------------------------------------------------------
 
-/// A warpgroup's state. Registers that products use are their callers'.
+/// A warpgroup's state. Registers that products use belong to the callers.
 template <class T, class Tape>
 struct Consumer {
   const Layout<T>& layout;
@@ -140,7 +140,7 @@ struct Consumer {
     tape.note(site + consumer * kConsumerSites, which);
   }
 
-  // ---- products: each a group ----
+  // ---- products: one group each ----
   /// S^T of the tile `which`, this one or the next.
   __device__ __forceinline__ void multiply_keys(typename T::Scores& s, int which) const {
     if (!tape.does(Fault::skip_query_wait)) wait_for(layout.full_q(q.stage), q.parity);
@@ -172,10 +172,10 @@ struct Consumer {
     wgmma_commit();
     if (tape.does(Fault::early_query_release)) release(layout.empty_q(q.stage));
   }
-  /// When all have written their part of dS.
+  /// Once all have written their part of dS.
   __device__ __forceinline__ void multiply_scores(typename T::QuerySums& dq) const {
     note(kWaitsDs, number);
-    // With two tiles of dS, whoever comes here has been waited for by all since it last multiplied the other one.
+    // With two tiles of dS, all have waited for this warpgroup since it last multiplied the other one.
     if (!tape.does(Fault::no_ds_meeting)) named_barrier_sync(kMeetAll, kConsumers * kWarpgroup);
     note(kIssuesDq, number);
     wgmma_begin();
@@ -184,7 +184,7 @@ struct Consumer {
   }
 
   // ---- scores ----
-  /// When all but the newest kPending groups are done, S becomes P.
+  /// Once all but the newest kPending groups are done, turns S into P.
   template <int kPending>
   __device__ __forceinline__ void soften(typename T::Scores& s) const {
     if (!tape.does(Fault::no_score_wait)) wgmma_wait<kPending>();
@@ -196,9 +196,9 @@ struct Consumer {
       hide<T>(s, task.rule, key, query);  // [step: masks]
     }
     weigh<T>(s, layout.rows(q.stage), task.scale_log2);  // [step: weights]
-    settle(s);  // here, and not when they are used: products are under way meanwhile
+    settle(s);  // here, not where they are used: products are in flight in between
   }
-  /// The same for dP, which becomes dS, in registers and in shared memory.
+  /// The same for dP, turned into dS, in registers and in shared memory.
   template <int kPending>
   __device__ __forceinline__ void derive(typename T::Weights& ds, typename T::Scores& dp,
                                          const typename T::Scores& s,
@@ -226,14 +226,14 @@ struct Consumer {
     note(kStoresDq, number);
     if (!tape.does(Fault::no_dq_full)) named_barrier_arrive(kDqFull + consumer, kHandOver);
   }
-  /// Q's stage of the tile before the one that is next.
+  /// Q's stage of the tile before the next one.
   __device__ __forceinline__ void release_queries(int which) const {
     if (!tape.does(Fault::no_query_release) && !tape.does(Fault::early_query_release)) {
       release(layout.empty_q(stage_before));
     }
     note(kReleases, which);
   }
-  /// Whoever asks for Q from now on asks for the next tile's.
+  /// From now on Q means the next tile's.
   __device__ __forceinline__ void next_queries() {
     stage_before = q.stage;
     q.next();
@@ -262,18 +262,18 @@ struct Consumer {
   }
 };
 
-/// What a warpgroup keeps to the end.
+/// State that a warpgroup keeps to the end.
 template <class T>
 struct Sums {
   typename T::Outputs dk, dv;
 };
 
-/// Up to dS of a tile of queries. With scores_ahead its S is under way, in `ahead`, and with dq_first dK of the tile
-/// before, unless this is the first.
+/// A tile of queries up to dS. With scores_ahead its S is in flight, in `ahead`; with dq_first, so is dK of the
+/// previous tile, unless this is the first.
 template <bool kFirst, class T, class Tape>
 __device__ __forceinline__ void begin_tile(Consumer<T, Tape>& c, typename T::Scores& ahead,
                                            typename T::Weights& ds, Sums<T>& sums) {
-  // Registers that outlive the loop's turn only where they must.
+  // Registers that outlive an iteration only where they must.
   typename T::Scores own;
   typename T::Scores& s = T::kOrder == ProductOrder::scores_ahead ? ahead : own;
   typename T::Scores dp;
@@ -288,7 +288,7 @@ __device__ __forceinline__ void begin_tile(Consumer<T, Tape>& c, typename T::Sco
   pack_weights<T>(p, s);
   c.add_to_dv(sums.dv, p);
   c.template derive<1>(ds, dp, s, p);
-  // With products under way a loop that comes round takes more registers than there are.
+  // With products in flight a loop back edge takes more registers than there are.
   c.template wait_for_keys<0>(sums.dv);
   c.release_gradients();
 }
@@ -311,12 +311,12 @@ __device__ __forceinline__ void end_tile(Consumer<T, Tape>& c, typename T::Score
   c.next();
 }
 
-/// dK and dV leave where K and V were, by TMA, which leaves out rows past the last key.
+/// dK and dV are stored from K's and V's place by TMA, which skips rows past the last key.
 template <class T, class Tape>
 __device__ __forceinline__ void store_sums(const TensorMaps& maps, Consumer<T, Tape>& c,
                                            Sums<T>& sums) {
   stage_outputs<T>(sums.dv, c.layout.v(), c.consumer, 1.0f);
-  // All of K is multiplied by all.
+  // All consumers multiply all of K.
   if (!c.tape.does(Fault::no_key_meeting)) {
     named_barrier_sync(kMeetAll, kConsumers * kWarpgroup);
   }
@@ -335,7 +335,7 @@ __device__ __forceinline__ void store_sums(const TensorMaps& maps, Consumer<T, T
   if (!c.tape.does(Fault::no_store_wait)) store_wait<0>();
 }
 
-/// What a warpgroup that multiplies does.
+/// A consumer warpgroup.
 template <class T, class Tape>
 __device__ __forceinline__ void consume(const TensorMaps& maps, const Task& task,
                                         const Layout<T>& layout, int consumer, const Tape& tape) {
@@ -365,8 +365,8 @@ __global__ void __launch_bounds__(kThreads, 1)
     backward(const __grid_constant__ TensorMaps maps, Task task, Tape tape) {
   const Layout<T> layout = lay_out<T>();
   begin(layout, tape);
-  // From lane 0, so that the compiler knows it to be the same for the warp: what follows from it then needs no
-  // registers of each thread, and there are none to spare.
+  // From lane 0, so that the compiler knows it is warp-uniform: values derived from it then take no per-thread
+  // registers, and there are none to spare.
   const int warp = __shfl_sync(kAllLanes, static_cast<int>(threadIdx.x) / 32, 0);
   const int group = warp / (kWarpgroup / 32);
   if (group == 0) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the backward pass for Hopper does before its products and after them, row by row. Both kernels only move
+// The row-by-row work of the backward pass for Hopper before and after its products. Both kernels only move
 // bytes: each number once.
 
 #include "kernels/attention/attention_backward/hopper/backward_warpgroup.hpp"
@@ -25,13 +25,13 @@ struct RowArrays {
   simt::Global<float> rows, sums;
 };
 
-/// D = rowsum(dO ∘ O) and log2(e) · log-sum-exp of each query, and dQ's sums begin at 0. A query that is not there,
-/// or sees no key, has +∞: all its weights are then 0.
+/// D = rowsum(dO ∘ O) and log2(e) · log-sum-exp of each query; dQ's sums start at 0. A query past the end, or one
+/// that sees no key, gets +∞: all its weights are then 0.
 template <class T>
 __global__ void prepare(RowArrays arrays, int length, int query_tiles, int heads) {
   constexpr int kLanes = T::kHeadDim / 8;  // of a row
   const int thread = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  const int row = thread / kLanes;  // of all heads, each filled up to whole tiles
+  const int row = thread / kLanes;  // over all heads, each padded to whole tiles
   const int rows_of_head = query_tiles * T::kQueries;
   const int head = row / rows_of_head;
   const int query = row % rows_of_head;
@@ -57,8 +57,8 @@ __global__ void prepare(RowArrays arrays, int length, int query_tiles, int heads
   to[T::kQueries + row % T::kQueries] = d;
 }
 
-/// dQ from its sums, times `scale`. A block has a piece of 64 × 64, which comes as registers had it and goes
-/// through shared memory, so that rows leave in one go.
+/// dQ from its sums, times `scale`. A block has a contiguous block of 64 × 64 in register layout; it goes
+/// through shared memory so that whole rows are written.
 template <class T>
 __global__ void convert(simt::Global<const float> sums, simt::Global<std::uint16_t> dq, int length,
                         int query_tiles, float scale) {

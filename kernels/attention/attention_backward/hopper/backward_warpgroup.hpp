@@ -1,8 +1,8 @@
 #pragma once
 
 /// \file
-/// What the backward kernel for Hopper is made of: where things lie in shared memory, its products, how scores
-/// become weights and their gradients, how sums leave, and who witnesses what happens.
+/// Building blocks of the backward kernel for Hopper: the layout of shared memory, its products, weights and their
+/// gradients, the store of accumulators, and the recording of events.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,8 +16,8 @@ using namespace simt::hopper;
 using flash_3::SIMT_BACKEND::kAllLanes;
 using flash_3::SIMT_BACKEND::release;
 
-/// What is fixed for a kernel. `kRounded`: dS comes from the weights that dV has, rounded to the format, which
-/// takes fewer registers than those in FP32.
+/// A kernel's compile-time constants. `kRounded`: dS is computed from dV's weights, rounded to the format, which
+/// takes fewer registers than FP32 weights.
 template <int kDim, int kQueriesOfTile, int kStagesOfQ, int kStagesOfDo,
           ProductOrder kOrderOfProducts = ProductOrder::scores_ahead, bool kRounded = true>
 struct Tile {
@@ -39,7 +39,7 @@ struct Tile {
 
 // ---- shared memory --------------------------------------------------------------------------------
 
-/// Addresses, as the instructions take them. Tiles lie in panels of 64 columns, each with all rows; of dS, whose
+/// Addresses, as the instructions take them. Tiles consist of panels of 64 columns, each with all rows; in dS, whose
 /// rows are queries, each consumer's keys are a panel.
 template <class T>
 struct Layout {
@@ -82,7 +82,7 @@ struct Layout {
   }
 };
 
-/// Lays it out in dynamic shared memory and gives its parts their names.
+/// Lays it out in dynamic shared memory and names its parts.
 template <class T>
 __device__ __forceinline__ Layout<T> lay_out() {
   constexpr TileSizes kSizes = T::kSizes;
@@ -111,7 +111,7 @@ __device__ __forceinline__ Layout<T> lay_out() {
   return layout;
 }
 
-/// Where in a ring of kStages: the stage, and the parity of its phase.
+/// Position in a ring of kStages: the stage, and the parity of its phase.
 template <int kStages>
 struct Ring {
   int stage = 0;
@@ -122,24 +122,24 @@ struct Ring {
   }
 };
 
-// ---- what a launch is told ------------------------------------------------------------------------
+// ---- arguments of a launch ------------------------------------------------------------------------
 
 struct Task {
   MaskRule rule;
   TileOrder order;
-  int heads_of_group;  ///< that look at the same keys
+  int heads_of_group;  ///< query heads that share keys
   int query_tiles;     ///< of a head
-  int stagger;  ///< a block begins so many tiles of queries after the block before; 0: all alike
+  int stagger;  ///< tiles of queries by which a block starts after the previous block; 0: all alike
   float scale;  ///< of scores: 1 / sqrt(head_dim)
   float scale_log2;  ///< times log2(e)
 };
 /// Of Q, dO [heads][length][head_dim] and K, V, dK, dV [kv_heads][length][head_dim]; log-sum-exps and D, a row
-/// for each tile of queries; the sums of dQ in pieces.
+/// per tile of queries; the sums of dQ in blocks.
 struct TensorMaps {
   TensorMap q, d_o, k, v, rows, dq, dk, dv;
 };
 
-/// A block's keys, and how it goes through the queries: tile after tile, head after head.
+/// A block's keys, and its walk over the queries: tile after tile, head after head.
 struct Walk {
   int head;  ///< of keys
   int key;   ///< the first
@@ -194,8 +194,8 @@ __device__ __forceinline__ void issue_scores(typename T::Scores& s, unsigned key
   }
 }
 
-/// Issues dV += P^T dO, or dK += dS^T Q; P and dS from registers. dO and Q are as they came: their columns are
-/// the fastest.
+/// Issues dV += P^T dO, or dK += dS^T Q; P and dS from registers. dO and Q are not transposed: their columns vary
+/// fastest.
 template <class T>
 __device__ __forceinline__ void issue_outputs(typename T::Outputs& o,
                                               const typename T::Weights& weights,
@@ -228,7 +228,7 @@ __device__ __forceinline__ void issue_query_sums(typename T::QuerySums& dq, unsi
   }
 }
 
-/// Where a thread's sums lie is where wgmma wants the numbers of A: two neighbours of a row in a register.
+/// A thread's accumulators are already where wgmma wants A's fragments: two neighbours of a row per register.
 template <class T>
 __device__ __forceinline__ void pack_weights(typename T::Weights& weights,
                                              const typename T::Scores& s) {
@@ -240,9 +240,9 @@ __device__ __forceinline__ void pack_weights(typename T::Weights& weights,
 
 // ---- weights --------------------------------------------------------------------------------------
 
-// A thread has parts of two keys, eight rows apart, and of queries 8j + 2 (lane % 4) and the next.
+// A thread holds parts of two keys, eight rows apart, for queries 8j + 2 (lane % 4) and the next.
 
-/// Hides the scores of keys that a query may not look at. `key` is the consumer's first key, `query` the tile's
+/// Masks the scores of keys that a query does not see. `key` is the consumer's first key, `query` the tile's
 /// first query.
 template <class T>
 __device__ __forceinline__ void hide(typename T::Scores& s, const MaskRule& rule, int key,
@@ -269,7 +269,7 @@ __device__ __forceinline__ void hide(typename T::Scores& s, const MaskRule& rule
   }
 }
 
-/// Scores become weights 2^(scale · score − log-sum-exp). A query that is not there, or sees no key, has +∞.
+/// Turns scores into weights 2^(scale · score − log-sum-exp). A query past the end, or one that sees no key, has +∞.
 template <class T>
 __device__ __forceinline__ void weigh(typename T::Scores& s, unsigned rows, float scale) {
   const auto pairs = staged<float2>(rows, T::kQueries, "log-sum-exp and D");
@@ -306,7 +306,7 @@ __device__ __forceinline__ void differentiate(typename T::Scores& dp, const type
 
 // ---- what leaves ----------------------------------------------------------------------------------
 
-/// Writes the consumer's dS^T, turned, to its panel of dS: a row for each query.
+/// Writes the consumer's dS^T, transposed, to its panel of dS: one row per query.
 template <class T>
 __device__ __forceinline__ void stage_scores(unsigned ds, const typename T::Weights& weights,
                                              int consumer) {
@@ -321,7 +321,7 @@ __device__ __forceinline__ void stage_scores(unsigned ds, const typename T::Weig
   }
 }
 
-/// Writes the consumer's sums of dQ as they lie in registers: four of each thread next to each other.
+/// Writes the consumer's sums of dQ in register layout: four contiguous numbers per thread.
 template <class T>
 __device__ __forceinline__ void stage_query_sums(unsigned piece, const typename T::QuerySums& dq) {
   const auto to = staged<float4>(piece, kPieceBytes / 16, "dQ");
@@ -346,16 +346,16 @@ __device__ __forceinline__ void stage_outputs(typename T::Outputs& o, unsigned t
   }
 }
 
-// ---- who looks on ---------------------------------------------------------------------------------
+// ---- recording ------------------------------------------------------------------------------------
 
-/// In a timed kernel nobody does, and all is as it should be.
+/// A timed kernel records nothing and has no faults.
 struct Timed {
   __device__ __forceinline__ void note(int, int) const {}
   __device__ __forceinline__ constexpr bool does(Fault) const { return false; }
 };
 
-/// In an explained one the first thread of a warpgroup, or of a warp that adds, of the chosen block writes down
-/// the clock when something happens.
+/// In an explained kernel the first thread of a warpgroup, or of a warp that adds, of the chosen block records
+/// the clock of each event.
 struct Explained {
   simt::Global<long long> clocks;  ///< kSites rows of `numbers`
   int numbers;
@@ -370,7 +370,7 @@ struct Explained {
   }
   __device__ __forceinline__ bool does([[maybe_unused]] Fault what) const {
 #if defined(__CUDACC__)
-    return false;  // a wait that may be left out would keep the compiler from running products side by side
+    return false;  // a wait that may be omitted would keep the compiler from running products asynchronously
 #else
     return fault == what;
 #endif

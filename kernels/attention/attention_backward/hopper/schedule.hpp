@@ -1,11 +1,11 @@
 #pragma once
 
 /// \file
-/// The backward pass for Hopper as the host knows it: which tiles meet, what is fixed when the kernels are
-/// compiled, and what an explained kernel notes.
+/// The backward pass for Hopper as the host knows it: which tiles meet, compile-time constants, and the events that
+/// an explained kernel records.
 ///
-/// A block has kConsumers · 64 keys of a key/value head, and goes through the tiles of queries that may look at
-/// any of them, of all query heads that share the head.
+/// A block has kConsumers · 64 keys of a key/value head, and walks over the tiles of queries that see any of
+/// them, for all query heads that share the head.
 
 #include <cstddef>
 #include <cstdint>
@@ -32,12 +32,12 @@ using flash_3::NoDocuments;
 inline constexpr int kConsumers = 2;                     ///< warpgroups that multiply
 inline constexpr int kKeys = kConsumers * kRowsOfGroup;  ///< of a block
 inline constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
-/// Sums of dQ leave a warpgroup as 64 × 64 FP32: as a row-major matrix of so many columns.
+/// A warpgroup stores sums of dQ as 64 × 64 FP32: as a row-major matrix with this many columns.
 inline constexpr int kPieceColumns = 256;
 inline constexpr int kPieceRows = kRowsOfGroup * kRowsOfGroup / kPieceColumns;
 inline constexpr int kPieceBytes = kPieceRows * kPieceColumns * 4;
 
-/// What a warpgroup multiplies while a tile's dS goes through shared memory, and while its dQ leaves.
+/// A warpgroup's products while a tile's dS goes through shared memory, and while its dQ is stored.
 enum class ProductOrder {
   dq_first,      ///< the end of dV; dK
   dk_first,      ///< dK; nothing
@@ -55,7 +55,7 @@ struct TileSizes {
   constexpr int row_bytes() const { return 2 * queries * 4; }           ///< of log-sum-exp and D
   constexpr int score_bytes() const { return queries * kKeys * 2; }     ///< of dS
   constexpr int barriers() const { return 2 + 2 * stages + 2 * gradient_stages; }
-  /// K, V, the stages, two tiles of dS, dQ on its way out, the barriers, and what alignment may cost.
+  /// K, V, the stages, two tiles of dS, staging for dQ, the barriers, and slack for alignment.
   constexpr int shared_bytes() const {
     return 2 * key_bytes() + (stages + gradient_stages) * query_bytes() + 2 * score_bytes() +
            kConsumers * kPieceBytes + stages * row_bytes() + barriers() * 8 + kAlignment;
@@ -92,7 +92,7 @@ __host__ __device__ constexpr bool all_seen(const MaskRule& rule, int q0, int q1
 struct KeyTile {
   int head, tile;
 };
-/// The order in which tiles of keys come. Head after head, or of so many heads together the first tiles first:
+/// The order of the tiles of keys. Head after head, or the first tiles of several heads together first:
 /// under a causal mask these have the most queries.
 struct TileOrder {
   int tiles;  ///< of a head
@@ -109,9 +109,9 @@ struct TileOrder {
   }
 };
 
-// ---- what an explained kernel notes ---------------------------------------------------------------
+// ---- records of an explained kernel ---------------------------------------------------------------
 
-/// What happens, by whom; a site. Numbers count the block's tiles of queries. Of consumer c at
+/// A kind of event, per actor; a site. Events are numbered by the block's tiles of queries. Consumer c is at
 /// site + c · kConsumerSites.
 enum Site : int {
   // The producer.
@@ -131,41 +131,41 @@ enum Site : int {
   kWaitsDs,   ///< waits for the others' dS
   kIssuesDq,  ///< issues dQ = dS K
   kDoneDq,
-  kReleases,  ///< Q's stage is given back; dO's was when dV was done
+  kReleases,  ///< Q's stage is released; dO's was when dV was done
   kStoresDq,  ///< dQ is in shared memory
-  // Who adds to dQ in memory, for each consumer.
+  // The warp that adds to dQ in memory, for each consumer.
   kAddsDq,   ///< asks TMA to add
   kAddedDq,  ///< TMA has read
 };
 inline constexpr int kConsumerSites = kAddedDq - kIssuesS + 1;
 inline constexpr int kSites = kIssuesS + kConsumers * kConsumerSites;
 
-/// What an explained kernel leaves out, under emulation alone: each wait, fence and release, for tests.
+/// Omissions of an explained kernel, only under emulation: each wait, fence and release, for tests.
 enum class Fault {
   none,
   no_publish,          ///< TMA is not told of the barriers
-  no_meeting,          ///< nobody waits until the barriers are there
+  no_meeting,          ///< no thread waits for the barriers' initialization
   skip_key_wait,       ///< a consumer does not wait for K
   skip_value_wait,     ///< nor for V
   skip_query_wait,     ///< nor for Q, log-sum-exp and D
   skip_gradient_wait,  ///< nor for dO
   skip_empty_query,    ///< the producer does not wait until Q's stage is free
   skip_empty_gradient,
-  early_query_release,  ///< given back while products read it
+  early_query_release,  ///< released while products read it
   early_gradient_release,
-  no_query_release,  ///< never given back
+  no_query_release,  ///< never released
   no_gradient_release,
-  no_score_wait,      ///< S is read while products are under way
+  no_score_wait,      ///< S is read while products are in flight
   no_weight_wait,     ///< dP is
   no_query_sum_wait,  ///< dQ is
   no_ds_fence,        ///< wgmma is not told that dS was written
   no_ds_meeting,      ///< dQ is multiplied before all have written dS
   no_dq_fence,        ///< TMA is not told that dQ was written
   no_dq_full_wait,    ///< TMA is asked to add before all have written
-  no_dq_full,         ///< nobody says that it is written
-  no_dq_free_wait,    ///< dQ is written again before it is free
-  no_dq_free,         ///< nobody says that it is
-  no_add_wait,        ///< it is given back while TMA reads it
+  no_dq_full,         ///< no signal that it is written
+  no_dq_free_wait,    ///< dQ is overwritten before it is free
+  no_dq_free,         ///< no signal that it is free
+  no_add_wait,        ///< it is released while TMA reads it
   no_key_meeting,     ///< dK is written over K while others multiply it
   no_store_fence,     ///< TMA is not told that dK, dV were written
   no_store_meeting,   ///< TMA is asked to store before all have written

@@ -46,7 +46,7 @@ constexpr const char* kGradientTolerance =
     "With nothing left out, against double on the same rounded inputs; tolerance: the running "
     "bound of the sums, of weights and what they were made from, of dS in its format.";
 
-/// What blocks added to the chosen component of dQ, together, is what lies there in the end.
+/// The blocks' additions to the chosen component of dQ must sum to its final value.
 lab::Check check_parts(const Run& run) {
   const Trace& trace = run.trace;
   double sum = 0, magnitude = 0;
@@ -165,7 +165,7 @@ lab::Table answer_table(const Trace& trace) {
   return table;
 }
 
-/// Weights made again against weights stored, by formula, for lengths up to the longest.
+/// Recomputed against stored weights, by formula, for lengths up to the longest.
 lab::Table passes_table(const Params& params) {
   lab::Table table{
       "passes",

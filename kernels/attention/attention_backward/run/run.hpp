@@ -5,22 +5,22 @@
 #include "kernels/attention/attention_backward/run/explained.hpp"
 #include "kernels/attention/shared/excerpt.hpp"
 
-/// The parts that the lesson's answers are put together from.
+/// Building blocks of the lesson's answers.
 namespace tilestep::attention_backward {
 
 /// The part of a problem that a run explains.
 using Excerpt = ExcerptOf<Params>;
 Excerpt excerpt_of(const Params& params);
 
-/// What a run has gathered.
+/// The data gathered by a run.
 struct Run {
-  Params params;    ///< as asked for
-  Excerpt excerpt;  ///< what of it ran
+  Params params;    ///< as requested
+  Excerpt excerpt;  ///< the part that ran
   Chosen chosen;
-  Outcome sound;    ///< of the kernels with nothing left out
-  Reference exact;  ///< and what their forward pass should have left
+  Outcome sound;    ///< of the kernels without faults
+  Reference exact;  ///< exact results of their forward pass
   BackwardReference exact_gradients;
-  Trace trace;  ///< of what was asked for: of the broken kernels, where some are
+  Trace trace;  ///< of the requested kernels: the broken ones, if any
 };
 
 /// Runs the explained kernels: run.cpp.

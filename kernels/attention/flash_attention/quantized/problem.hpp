@@ -1,10 +1,10 @@
 #pragma once
 
 /// \file
-/// Attention whose scores are products of 8-bit numbers, as the host knows it: what is asked of the kernels, their
-/// sizes, and how far a number of 8 bits is from the one that it stands for.
+/// Attention whose scores are products of 8-bit numbers, as the host knows it: the kernels' task, their
+/// sizes, and the error bound of an 8-bit number.
 ///
-/// Q, K, V and O lie in memory in BF16. Two kernels make Q and K numbers of 8 bits, a scale for each tile of queries
+/// Q, K, V and O are BF16 in memory. Two kernels quantize Q and K to 8 bits, with one scale per tile of queries
 /// or keys of a head; a third attends: S = Q Kᵀ in 8 bits, P V in BF16. (Zhang et al., "SageAttention", 2024,
 /// arXiv:2410.02367.)
 
@@ -19,13 +19,13 @@ namespace tilestep::flash_attention {
 
 struct QuantizedProblem {
   Task task;                        ///< head_dim is 64 or 128
-  DataType format = DataType::fp8;  ///< of what is multiplied to scores: fp8 (E4M3) or int8
-  bool smooth_k = true;             ///< K's mean over the keys is taken away first
+  DataType format = DataType::fp8;  ///< of the score product's operands: fp8 (E4M3) or int8
+  bool smooth_k = true;             ///< K's mean over the keys is subtracted first
 };
 
 /// On the device: q, o [heads × length × head_dim], k, v [kv_heads × length × head_dim], lse [heads × length].
 /// Scratch memory, with tiles as the sizes below have them: q_8 and k_8 as q and k, q_scales [heads × q_tiles],
-/// k_scales [kv_heads × k_tiles], and where K's mean is taken away k_mean [kv_heads × head_dim] and q_mean
+/// k_scales [kv_heads × k_tiles], and where K's mean is subtracted k_mean [kv_heads × head_dim] and q_mean
 /// [heads × length], each query's product with it.
 struct QuantizedArrays {
   simt::Span<const std::uint16_t> q, k, v;
@@ -38,12 +38,12 @@ struct QuantizedArrays {
 
 // ---- sizes ----------------------------------------------------------------------------------------
 
-/// A block has a warpgroup for each 64 of its queries.
+/// A block has one warpgroup per 64 queries.
 struct QuantizedSizes {
   int head_dim, block_q, block_k;
 
   constexpr int threads() const { return 2 * block_q; }
-  /// O on its way out; Q; two stages of K and V; their barriers; and what alignment may cost.
+  /// Staging for O; Q; two stages of K and V; their barriers; and slack for alignment.
   constexpr int output_bytes() const { return block_q * head_dim * 2; }
   constexpr int query_bytes() const { return block_q * head_dim; }
   constexpr int key_bytes() const { return block_k * head_dim; }
@@ -61,11 +61,11 @@ inline constexpr int kMeanThreads = 256;
 
 // ---- numbers of 8 bits ------------------------------------------------------------------------------
 
-/// The largest: what a tile's largest number becomes.
+/// The format's largest number, which a tile's largest becomes.
 __host__ __device__ constexpr float largest_number(DataType format) {
   return format == DataType::int8 ? 127.0f : 448.0f;
 }
-/// How far a number may be from the one of 8 bits, times the tile's scale, that stands for it: half a step, which
+/// The most by which a number may differ from its 8-bit form, times the tile's scale: half a step, which
 /// with INT8 is the same everywhere, and with E4M3 (3 bits of mantissa, smallest step 2^-9) grows with the number.
 /// The last factors are for the scale's own FP32.
 inline double quantization_error(double number, double scale, DataType format) {
@@ -73,8 +73,8 @@ inline double quantization_error(double number, double scale, DataType format) {
   return (std::abs(number) * 0x1p-4 + scale * 0x1p-10) * (1 + 0x1p-20);
 }
 
-/// What the kernels made of Q and K: numbers of 8 bits times their scales, so that
-/// score = (q · k + q_mean) / sqrt(head_dim). The means are 0 unless they were taken away.
+/// The kernels' quantized Q and K: 8-bit numbers times their scales, so that
+/// score = (q · k + q_mean) / sqrt(head_dim). The means are 0 unless they were subtracted.
 struct QuantizedNumbers {
   std::vector<double> q, k;
   std::vector<float> q_scales, k_scales;

@@ -1,10 +1,10 @@
-// Numbers of 8 bits for Q K^T: a tile's largest number becomes the format's largest (448 of E4M3, 127 of INT8), and
-// all of the tile are multiplied by the same and rounded to nearest even.
+// 8-bit numbers for Q K^T: a tile's largest number becomes the format's largest (448 for E4M3, 127 for INT8), and
+// all numbers of the tile are multiplied by the same factor and rounded to nearest even.
 //
-// A few channels of K lie far from 0, in all rows alike (problem.hpp, `outliers`). They would take the range, and
-// leave few steps to all that makes keys different. So K's mean over the keys goes first: that moves all scores of a
-// query by one number, q · mean, and softmax does not mind. The query's product with the mean is noted beside it, so
-// that the scores, and their log-sum-exp, can be the true ones all the same.
+// A few channels of K are far from 0, in all rows alike (problem.hpp, `outliers`). They would take up the range and
+// leave few steps to tell keys apart. So K's mean over the keys is subtracted first: that shifts all scores of a
+// query by one number, q · mean, which a softmax does not see. The query's product with the mean is stored as well,
+// so that the scores, and their log-sum-exp, can still be the true ones.
 
 #include "kernels/attention/flash_attention/quantized/problem.hpp"
 #include "kernels/attention/shared/device/softmax.hpp"
@@ -21,7 +21,7 @@ constexpr DataType type_of(Format format) {
   return format == Format::s8 ? DataType::int8 : DataType::fp8;
 }
 
-/// Eight neighbours of BF16 from memory.
+/// Loads eight neighbouring BF16 numbers.
 template <class From>
 __device__ __forceinline__ void load8(float (&to)[8], const From& from) {
   ask(from, 0, 16);
@@ -30,7 +30,7 @@ __device__ __forceinline__ void load8(float (&to)[8], const From& from) {
 #pragma unroll
   for (int i = 0; i < 8; ++i) to[i] = simt::unpack_bf16(words[i / 2], i % 2);
 }
-/// Eight neighbours of 8 bits to memory.
+/// Stores eight neighbouring 8-bit numbers.
 template <Format kFormat, class To>
 __device__ __forceinline__ void store8(const To& to, const float (&x)[8]) {
   ask(to, 1, 8);
@@ -45,7 +45,7 @@ __device__ __forceinline__ void store8(const To& to, const float (&x)[8]) {
   simt::as<uint2>(array_of(to))[0] = words;
 }
 
-/// K's mean over the keys: a block a head, a thread eight columns of every so-many-th key.
+/// K's mean over the keys: one block per head, each thread eight columns of every n-th key.
 template <int kDim, class W>
 __global__ void __launch_bounds__(kMeanThreads)
     key_means(typename W::template Array<const std::uint16_t> k,
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kMeanThreads)
     for (int i = 0; i < 8; ++i) sum[i] += x[i];
   }
   for (int i = 0; i < 8; ++i) sums[first * kDim + chunk * 8 + i] = sum[i];
-  __syncthreads();  // all rows' sums are there
+  __syncthreads();  // all rows' sums are written
   const int column = static_cast<int>(threadIdx.x);
   if (column >= kDim) return;
   float all = 0;
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kMeanThreads)
   store(mean + (head * kDim + column), all / static_cast<float>(length));
 }
 
-/// What a tile of Q or of K becomes, and what is noted beside it.
+/// The quantized form of Q or K, and the data stored beside it.
 template <class W>
 struct Quantized {
   template <class T>
@@ -84,11 +84,11 @@ struct Quantized {
   Array<const float> mean;  ///< [heads / heads_of_mean × kDim]
   Array<float> q_mean;      ///< [heads × length], of Q alone
   int length;
-  int heads_of_mean;  ///< that share a mean
-  bool smooth;        ///< the mean is taken away from K; Q is multiplied by it
+  int heads_of_mean;  ///< heads that share a mean
+  bool smooth;        ///< the mean is subtracted from K; Q is multiplied by it
 };
 
-/// A block a tile of kRows rows. Keys lose their mean, queries are multiplied by it.
+/// One block per tile of kRows rows. Keys lose their mean, queries are multiplied by it.
 template <Format kFormat, int kRows, int kDim, bool kKeys, class W>
 __global__ void __launch_bounds__(kQuantizeThreads) quantize(Quantized<W> arrays) {
   constexpr int kChunks = kDim / 8, kAtOnce = kQuantizeThreads / kChunks;
@@ -136,10 +136,10 @@ __global__ void __launch_bounds__(kQuantizeThreads) quantize(Quantized<W> arrays
     most = fmaxf(most, __shfl_xor_sync(kAllLanes, most, lanes));
   }
   if (threadIdx.x % 32 == 0) largest[threadIdx.x / 32] = most;
-  __syncthreads();  // all warps' largest are there
+  __syncthreads();  // all warps' maxima are written
   for (int warp = 0; warp < kQuantizeThreads / 32; ++warp) most = fmaxf(most, largest[warp]);
   if (threadIdx.x == 0) store(arrays.scales + blockIdx.x, most / kLargest);
-  // A tile of zeros stays one; so does what is too small for 1 / most.
+  // A tile of zeros stays zero; so does a tile too small for 1 / most.
   const float factor = most > 1e-30f ? kLargest / most : 0.0f;
 #pragma unroll
   for (int turn = 0; turn < kTurns; ++turn) {

@@ -1,10 +1,10 @@
-// Attention whose scores come from numbers of 8 bits: S = Q K^T by wgmma in E4M3 or INT8, which multiply at twice the
+// Attention whose scores come from 8-bit numbers: S = Q K^T by wgmma in E4M3 or INT8, which multiply at twice the
 // rate of BF16, softmax in FP32, O += P V in BF16. The loop is flash-2's, on Hopper's instructions:
 //
-//   - a block has a tile of queries and walks over the tiles of keys that one of them sees
+//   - a block owns a tile of queries and walks over the tiles of keys that any of them sees
 //   - TMA fetches the next tile of K and V while the current one is multiplied
-//   - a score is the product times the scales of both tiles, and gets back what K's mean took from it
-//   - weights are rounded to BF16: they lie between 0 and 1, and V in 8 bits would cost more than it saves
+//   - a score is the product times the scales of both tiles, plus the part that K's mean took from it
+//   - weights are rounded to BF16: they are between 0 and 1, and V in 8 bits would cost more than it saves
 //
 // Q, K [… × head_dim] in 8 bits and their scales come from quantize.cu; V, O [… × head_dim] BF16, log-sum-exp FP32.
 
@@ -14,7 +14,7 @@ namespace tilestep::flash_attention::SIMT_BACKEND {
 
 namespace hopper = simt::hopper;
 
-/// What is fixed for a kernel, in the words of tiles.hpp.
+/// A kernel's compile-time constants, in the terms of tiles.hpp.
 template <Format kF, int kDim, int kQ, int kK, int kB>
 struct QuantizedTiles {
   static constexpr QuantizedSizes kSizes{kDim, kQ, kK};
@@ -26,15 +26,15 @@ struct QuantizedTiles {
   static constexpr int kPanels = kDim / 64;  ///< of V: 64 columns, 128 bytes
   static_assert((kDim == 64 || kDim == 128) && kQ % 64 == 0 && kK % 16 == 0);
 
-  /// S8 is added up in whole numbers.
+  /// S8 accumulates in integers.
   using Sum = std::conditional_t<kF == Format::s8, int, float>;
 };
 
-/// Q and K [heads][length][head_dim] of a byte, V of BF16.
+/// Q and K [heads][length][head_dim] in bytes, V in BF16.
 struct QuantizedMaps {
   hopper::TensorMap q, k, v;
 };
-/// q, k and v are read by TMA: they stand here to be counted.
+/// q, k and v are read by TMA: they are here only to be counted.
 template <class W>
 struct QuantizedOperands {
   template <class T>
@@ -46,10 +46,10 @@ struct QuantizedOperands {
   simt::Global<const int> begins;
   Array<std::uint16_t> o;
   Array<float> lse;
-  bool smooth;  ///< q_mean is there
+  bool smooth;  ///< q_mean exists
 };
 
-/// Addresses in shared memory. Rows of Q and K are as long as their swizzle; V lies in panels of 64 columns.
+/// Addresses in shared memory. Rows of Q and K are as long as their swizzle; V is in panels of 64 columns.
 template <class T>
 struct QuantizedLayout {
   unsigned base;
@@ -69,7 +69,7 @@ struct QuantizedLayout {
 
 template <class T>
 __device__ __forceinline__ QuantizedLayout<T> lay_out_tiles() {
-  constexpr unsigned kAlignment = 1024;  // what the swizzle's pattern takes
+  constexpr unsigned kAlignment = 1024;  // required by the swizzle pattern
   const unsigned raw = simt::shared_address(simt::dynamic_shared<std::uint8_t>(
       T::kSizes.tile_bytes(), T::kSizes.output_bytes(), "tiles"));
   const QuantizedLayout<T> at{(raw + kAlignment - 1) / kAlignment * kAlignment};
@@ -82,13 +82,13 @@ __device__ __forceinline__ QuantizedLayout<T> lay_out_tiles() {
   return at;
 }
 
-/// Counts what TMA is asked for: rows past the end are not read.
+/// Counts the bytes requested from TMA: rows past the end are not read.
 template <class Array>
 __device__ __forceinline__ void ask_rows(const Array& array, int rows, int row_bytes) {
   ask(array, 0, rows * row_bytes);
 }
 
-/// Asks TMA for a tile of K and V; Q comes with the first one. By one thread.
+/// Requests a tile of K and V from TMA; Q comes with the first one. Called by one thread.
 template <class T, class W>
 __device__ __forceinline__ void fetch_tile(const QuantizedMaps& maps,
                                            const QuantizedOperands<W>& arrays, const Setting& set,
@@ -112,14 +112,14 @@ __device__ __forceinline__ void fetch_tile(const QuantizedMaps& maps,
   ask_rows(arrays.v, there, 2 * T::head_dim);
 }
 
-/// A number that all lanes of a warp need: one asks memory for it.
+/// A number that all lanes of a warp need: one lane loads it.
 template <class From>
 __device__ __forceinline__ float load_for_warp(const From& from) {
   float number = 0;
   if (threadIdx.x % 32 == 0) number = load(from);
   return __shfl_sync(kAllLanes, number, 0);
 }
-/// What K's mean took from the scores of a lane's two rows: q · mean.
+/// The part that K's mean took from the scores of a lane's two rows: q · mean.
 template <class W>
 __device__ __forceinline__ void load_means(float (&means)[2], const QuantizedOperands<W>& arrays,
                                            const QueryTile& mine, int length) {
@@ -157,7 +157,7 @@ __device__ __forceinline__ void multiply_bytes(Scores<T>& s, unsigned q, unsigne
   }
 }
 
-/// O += P V. Where a thread's sums lie is where wgmma wants the numbers of A: two neighbours of a row in a register.
+/// O += P V. A thread's accumulators are already where wgmma wants A's fragments: two neighbours of a row per register.
 template <class T>
 __device__ __forceinline__ void add_values(Outputs<T>& o, const Scores<T>& p, unsigned v) {
   unsigned weights[T::block_k / 16][4];
@@ -215,7 +215,7 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
   for (int turn = 0; tile < seen.end; ++turn) {
     const int stage = turn % 2;
     const int next = seen.next(tile + 1);
-    // Everybody must see the barriers, and be done with the other stage.
+    // All threads must see the barriers, and be done with the other stage.
     __syncthreads();
     if (speaks && next < seen.end) {
       fetch_tile<T>(maps, arrays, set, at, mine, next, stage ^ 1, false);  // [step: copy]

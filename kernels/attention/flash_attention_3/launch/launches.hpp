@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// What timed_launch.cu and explained_launch.cu give launch.cu: flash-3's kernels are compiled beside the others, not behind them.
+/// launch_timed.cu's and launch_explained.cu's interface to launch.cu: flash-3's kernels compile in parallel.
 
 #include "kernels/attention/flash_attention_3/problem.hpp"
 #include "kernels/base/simt/resources.hpp"

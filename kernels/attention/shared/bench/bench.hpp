@@ -8,16 +8,16 @@
 
 namespace tilestep::attention {
 
-/// How long the ladders of attention take.
+/// Durations of the ladders of attention.
 struct BenchPace {
   int rounds = 2;
   /// At this length, where a ladder is compared with its peers, there are more.
   int compared_length = 16384, compared_rounds = 3;
   double settle_ms = 600;  ///< of a kernel in a round, before its times count
-  bool peers = true;       ///< whether PyTorch is asked
+  bool peers = true;       ///< whether PyTorch is timed
 };
 
-/// What the benches of all lessons on attention have in common: BF16, batch 1, PyTorch's attention as a peer.
+/// Common base of the benches of all lessons on attention: BF16, batch 1, PyTorch's attention as a peer.
 class AttentionBench : public lab::Bench {
  protected:
   AttentionBench(const lab::Bench& start, const BenchPace& pace)
@@ -51,7 +51,7 @@ class AttentionBench : public lab::Bench {
   /// the peers'.
   void add_rates(const std::string& id, const std::string& title, const std::string& peers_id,
                  const std::string& peers_title, bool with_time = false);
-  /// "; …" for each peer that is not there.
+  /// "; …" for each missing peer.
   std::string missing_peers(const std::string& library = {}) const;
 
   TorchPeers torch_;

@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// What the lesson's kernels do to scores: scale, modifier, mask, softmax in one sweep; and who looks on.
+/// The lesson's operations on scores: scale, modifier, mask, one-pass softmax; and the recording of steps.
 
 #include <cmath>
 
@@ -13,14 +13,14 @@ constexpr float kLn2 = 0.693147180559945f;
 constexpr float kLog2e = 1.442695040888963f;
 constexpr unsigned kAllLanes = 0xFFFFFFFFu;
 
-/// What is computed, as kernels take it.
+/// The task, as kernels take it.
 struct Setting {
   MaskRule rule;
   int heads, kv_heads;
   ScoreMod mod;
   float scale;  ///< 1 / sqrt(head_dim)
   float
-      to_natural;  ///< what softmax multiplies scores by: the scale, unless the modifier had it before
+      to_natural;  ///< softmax multiplies scores by it: the scale, unless the modifier has applied it
 
   __device__ float to_log2() const { return to_natural * kLog2e; }
   __device__ int length() const { return rule.length; }
@@ -39,9 +39,9 @@ struct Setting {
 struct QueryTile {
   int head, tile, first, last;
 };
-/// Number `number` of all heads' tiles. Heads come one after another, so that the blocks that run at a time
-/// share keys and values in L2; where later queries see more keys, they come first, and the light ones fill
-/// the gaps at the end.
+/// Tile `number` over all heads. Heads come one after another, so that concurrent blocks share keys and values
+/// in L2; where later queries see more keys, they come first, and the light tiles fill the gaps at
+/// the end.
 __device__ __forceinline__ QueryTile query_tile(const Setting& set, int block_q, int number) {
   const int tiles = (set.length() + block_q - 1) / block_q;
   const int in_head = number % tiles;
@@ -52,7 +52,7 @@ __device__ __forceinline__ QueryTile query_tile(const Setting& set, int block_q,
 
 // ---- scores -------------------------------------------------------------------------------------------
 
-/// Scale and modifier, where there is one: then scores are in natural units.
+/// Applies scale and modifier, if there is one: scores are then in natural units.
 template <int kStrips, int kFragments>
 __device__ __forceinline__ void modify(float (&s)[kStrips][kFragments][4], const Setting& set,
                                        int head, int first_query, int first_key, int keys) {
@@ -67,7 +67,7 @@ __device__ __forceinline__ void modify(float (&s)[kStrips][kFragments][4], const
         const float score = s[i][j][e] * set.scale;
         const int query = first_query + i * kStrip + e / 2 * 8 + me.lane / 4;
         const int key = first_key + me.column(j, e);
-        // The one line that a score modifier is.
+        // A score modifier is this one line.
         s[i][j][e] = set.mod == ScoreMod::alibi
                          ? fmaf(-slope, fabsf(static_cast<float>(key - query)), score)
                          : kSoftcap * tanhf(score * (1 / kSoftcap));
@@ -76,7 +76,7 @@ __device__ __forceinline__ void modify(float (&s)[kStrips][kFragments][4], const
   }
 }
 
-/// −infinity for keys that a query does not see, and for what lies beyond the end. `slack`: keys too many.
+/// −infinity for keys that a query does not see, and beyond the end. `slack`: extra keys seen, a fault.
 template <int kUnroll, int kStrips, int kFragments, class Begins>
 __device__ __forceinline__ void mask(float (&s)[kStrips][kFragments][4], const MaskRule& rule,
                                      const Begins& begins, int first_query, int first_key, int keys,
@@ -108,7 +108,7 @@ __device__ __forceinline__ void mask(float (&s)[kStrips][kFragments][4], const M
   }
 }
 
-/// Modifier and mask of a tile of scores, each only where it is needed.
+/// Modifier and mask of a tile of scores, each only where needed.
 template <int kStrips, int kFragments, class A, class W>
 __device__ __forceinline__ void modify_and_mask(float (&s)[kStrips][kFragments][4],
                                                 const Setting& set, const A& arrays, int head,
@@ -134,12 +134,12 @@ __device__ __forceinline__ float sum_of_row(float x) {
   return x + __shfl_xor_sync(kAllLanes, x, 2);
 }
 
-/// What weights are measured from: the maximum, or 0 while no key was seen, lest −∞ − (−∞) be NaN.
+/// The reference of the weights: the maximum, or 0 while no key was seen, lest −∞ − (−∞) be NaN.
 __device__ __forceinline__ float reference_of(float maximum, float to_log2) {
   return maximum == -INFINITY ? 0.0f : maximum * to_log2;
 }
 
-/// Maximum and sum of a lane's rows so far; `l` of the lane's own columns, added up at the end.
+/// Maximum and sum of a lane's rows so far; `l` over the lane's own columns, combined at the end.
 template <int kStrips>
 struct RowStats {
   float m[kStrips][2], l[kStrips][2];
@@ -153,7 +153,7 @@ struct RowStats {
   }
 };
 
-/// Scores become weights; where a maximum rises, the sum and O are brought to it.
+/// Turns scores into weights; where a maximum rises, the sum and O are rescaled to it.
 template <class T, class W>
 __device__ __forceinline__ void online_softmax(Scores<T>& s, Outputs<T>& o,
                                                RowStats<T::strips>& stats, float to_log2,
@@ -188,7 +188,7 @@ __device__ __forceinline__ void online_softmax(Scores<T>& s, Outputs<T>& o,
                       stats.l[i][half], to_log2);
     }
   }
-  // Most tiles raise no row's maximum. To ask would cost more than to multiply by 1: the other warps' products
+  // Most tiles raise no row's maximum. A check would cost more than multiplying by 1: the other warps' products
   // run meanwhile.
 #pragma unroll T::kUnroll
   for (int i = 0; i < T::strips; ++i) {
@@ -200,8 +200,8 @@ __device__ __forceinline__ void online_softmax(Scores<T>& s, Outputs<T>& o,
   }
 }
 
-/// Stores O, times a factor a row, by way of the warp's own rows of a tile in shared memory, so that whole
-/// rows go out.
+/// Stores O, times one factor per row, through the warp's own rows of a tile in shared memory, so that whole
+/// rows are written.
 template <class T, class A>
 __device__ __forceinline__ void store_output(const Outputs<T>& o,
                                              const float (&factors)[T::strips][2],
@@ -209,13 +209,13 @@ __device__ __forceinline__ void store_output(const Outputs<T>& o,
                                              const Setting& set, const A& arrays, const T& tiles) {
   const Lane me;
   const int first_row = me.warp * T::strips * kStrip;
-  __syncwarp();  // all lanes are done with what lies there
+  __syncwarp();  // all lanes are done with the old contents
 #pragma unroll T::kUnroll
   for (int i = 0; i < T::strips; ++i) {
     put_strip<T::kUnroll>(tile, first_row + i * kStrip, tiles.columns, o[i], factors[i][0],
                           factors[i][1]);
   }
-  __syncwarp();  // the rows of all lanes are there
+  __syncwarp();  // all lanes' rows are written
   const auto to = rows_of(arrays.o, std::int64_t{mine.head} * set.length() + mine.first,
                           set.length() - mine.first, tiles.head_dim, tiles.head_dim);
   store_rows(to, tile, first_row, T::strips * kStrip, tiles.columns);
@@ -244,10 +244,10 @@ __device__ __forceinline__ void finish(const Outputs<T>& o, const RowStats<T::st
   store_output(o, inverse, tile, mine, set, arrays, tiles);
 }
 
-// ---- who looks on -------------------------------------------------------------------------------------
+// ---- recording ----------------------------------------------------------------------------------------
 
-/// In a timed kernel nobody does, and all is as it should be. It has no score modifier: its registers would
-/// be others'.
+/// A timed kernel records nothing and has no faults. It has no score modifier either: that would change its
+/// registers.
 struct Timed {
   static constexpr bool kModifies = false;
   static constexpr int kUnroll = kFully;
@@ -270,8 +270,8 @@ struct Timed {
   __device__ __forceinline__ void end(int, int) {}
 };
 
-/// An explained one notes what each tile does to the chosen query, and who computed which tile when; it may do
-/// something wrong on purpose.
+/// An explained kernel records the effect of each tile on the chosen query, and which block computed which tile when;
+/// it may be broken on purpose.
 struct Explained {
   static constexpr bool kModifies = true;
   static constexpr int kUnroll = kNever;
@@ -285,9 +285,9 @@ struct Explained {
   int length;
   Break broken;
   simt::Global<float> rows = {};  ///< backward: of P, dP and dS, [3 × length]
-  // Where the block is.
+  // The block's position.
   int order = -1, at = 0;
-  bool began = false;  ///< the visit, and not only goes on with it
+  bool began = false;  ///< the visit, rather than resumed it
   int my_head = 0, first_query = 0, key_tile = 0;
   StepRecord step{};
 
@@ -298,7 +298,7 @@ struct Explained {
   }
   __device__ bool chosen(int row) const { return my_head == head && first_query + row == query; }
 
-  /// The block begins with a tile of scores …
+  /// The block begins a tile of scores …
   __device__ __forceinline__ void begin(const QueryTile& mine, int tile, TileKind kind) {
     resume(mine, tile);
     began = true;
@@ -309,7 +309,7 @@ struct Explained {
     visit.kind = static_cast<int>(kind);
     visit.begin = now(order);
   }
-  /// … or goes on with one that another kernel began.
+  /// … or resumes one that another kernel began.
   __device__ __forceinline__ void resume(const QueryTile& mine, int tile) {
     ++order;
     began = false;
@@ -338,7 +338,7 @@ struct Explained {
     if (me.lane % 4 == 0) count_rise(mine, now);
     if (chosen(mine)) step = now;
   }
-  /// O has the tile's part: the lane that holds the chosen component writes down the step.
+  /// O includes the tile: the lane that holds the chosen component records the step.
   template <int kStrips, int kFragments>
   __device__ __forceinline__ void output(const float (&o)[kStrips][kFragments][4]) {
     const Lane me;
@@ -348,7 +348,7 @@ struct Explained {
       steps[key_tile] = step;
     }
   }
-  /// The same of a kernel that knows all about a row, and then has four components of its O.
+  /// The same for a kernel that knows a whole row, and then has four components of its O.
   __device__ __forceinline__ void row(int mine, const StepRecord& now) {
     count_rise(mine, now);
     if (!chosen(mine)) return;
@@ -363,20 +363,20 @@ struct Explained {
     const int which = component % 4;
     steps[key_tile].o = which == 0 ? four.x : which == 1 ? four.y : which == 2 ? four.z : four.w;
   }
-  /// Backward: what a key has of a query, weight, dP and dS …
+  /// Backward: a key's values for a query, weight, dP and dS …
   __device__ void pair(int mine, int key, float p, float dp, float ds) {
     if (!chosen(mine) || key >= length) return;
     rows[key] = p;
     rows[length + key] = dp;
     rows[2 * length + key] = ds;
   }
-  /// … and what the tile adds to a sum of dQ.
+  /// … and the tile's addition to a sum of dQ.
   __device__ void adds(int mine, int column, float dq) {
     if (!chosen(mine) || column != component) return;
     steps[key_tile].o = dq;
     steps[key_tile].order = order;
   }
-  /// The block is done with the tile, for which so many rows of O were read and written.
+  /// The block is done with the tile, with the given rows of O read and written.
   __device__ __forceinline__ void end(int o_reads, int o_writes) {
     if (threadIdx.x != 0) return;
     visits[at].o_reads += o_reads;
@@ -385,7 +385,7 @@ struct Explained {
   }
 
  private:
-  /// Nanoseconds that all multiprocessors share; under emulation, where time says nothing, the tiles so far.
+  /// Nanoseconds on a clock shared by all multiprocessors; under emulation, where time is meaningless, the tiles so far.
   static __device__ long long now([[maybe_unused]] int tiles) {
 #if defined(__CUDACC__)
     long long nanoseconds = 0;

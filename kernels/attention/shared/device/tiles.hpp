@@ -1,9 +1,9 @@
 #pragma once
 
 /// \file
-/// What the lesson's kernels share: number formats, tiles in shared memory, how rows get there and back,
-/// and the two products of a warp. A warp has strips of 16 queries; its lanes hold scores and O as mma's
-/// accumulators lie (simt/mma.hpp): with group = lane / 4 and pair = 2 · (lane % 4), s[j][0], s[j][1] are
+/// Shared by the lesson's kernels: number formats, tiles in shared memory, copies of rows there and back,
+/// and the two products of a warp. A warp has strips of 16 queries; its lanes hold scores and O in mma's
+/// accumulator layout (simt/mma.hpp): with group = lane / 4 and pair = 2 · (lane % 4), s[j][0], s[j][1] are
 /// row `group`, columns 8j + pair and the next, s[j][2], s[j][3] eight rows below.
 
 #include <cstddef>
@@ -38,18 +38,18 @@ struct Bf16 {
 
 // ---- sizes --------------------------------------------------------------------------------------------
 
-/// Loops over a tile are unrolled as often: more often than any of them runs, or not at all, for kernels that need not
-/// be fast but compiled soon.
+/// Unroll factor of loops over a tile: larger than any trip count, or none at all, for kernels that should compile
+/// quickly rather than run fast.
 inline constexpr int kFully = 1024, kNever = 1;
 
-/// Chosen when the kernel runs, for what is explained: memory of a thread for the largest …
+/// Chosen at run time, for explained kernels: a thread has room for the largest …
 struct AnyTiles {
   int block_q, block_k, columns, head_dim, threads;
   static constexpr int strips = 1;  ///< of a warp
   static constexpr int kMostKeys = 128, kMostColumns = 256, kMostThreads = 256, kBlocks = 1;
   static constexpr int kUnroll = kNever;
 };
-/// … or when it is compiled, for what is timed; kB blocks a multiprocessor.
+/// … or at compile time, for timed kernels; kB blocks per multiprocessor.
 template <int kQ, int kK, int kD, int kWarps, int kB>
 struct FixedTiles {
   static constexpr int block_q = kQ, block_k = kK, head_dim = kD, threads = 32 * kWarps;
@@ -68,7 +68,7 @@ using Outputs = float[T::strips][T::kMostColumns / 8][4];
 
 // ---- memory -------------------------------------------------------------------------------------------
 
-/// An array that counts the bytes that are asked of it: at [0] those loaded, at [1] those stored.
+/// An array that counts the bytes requested from it: loads at [0], stores at [1].
 template <class T>
 struct Counted {
   simt::Global<T> array;
@@ -102,7 +102,7 @@ template <class T>
 void ask(const simt::Global<T>&, int, int) {}
 #endif
 
-/// 16 bytes to shared memory, beside the thread; zeros where `inside` is false.
+/// Copies 16 bytes to shared memory asynchronously; zeros where `inside` is false.
 template <class Bits, class From>
 __device__ __forceinline__ void copy16(simt::Shared<Bits> to, const From& from, bool inside) {
   if (inside) ask(from, 0, 16);
@@ -121,7 +121,7 @@ __device__ __forceinline__ void store(const To& to, Value value) {
   ask(to, 1, static_cast<int>(sizeof(Value)));
   array_of(to)[0] = value;
 }
-/// Passes by L1: what another thread of the block has stored before a barrier is in L2.
+/// Bypasses L1: data that another thread of the block stored before a barrier is in L2.
 template <class From>
 __device__ __forceinline__ float load(const From& from) {
   ask(from, 0, 4);
@@ -130,13 +130,13 @@ __device__ __forceinline__ float load(const From& from) {
 
 // ---- tiles in shared memory ---------------------------------------------------------------------------
 
-/// Chunk c (16 bytes) of row r lies at chunk c ^ key(r), so that the eight rows of an 8 × 8 matrix, which
-/// ldmatrix reads at once, lie in all 32 banks. Rows of less than 128 bytes, or of 192, share a line of the
-/// banks by twos or fours.
+/// Chunk c (16 bytes) of row r is stored at chunk c ^ key(r), so that the eight rows of an 8 × 8 matrix, which
+/// ldmatrix reads together, cover all 32 banks. Rows shorter than 128 bytes, or of 192, share a line of the
+/// banks in twos or fours.
 __device__ constexpr int chunk_key(int row, int chunks) {
   return chunks % 8 == 0 ? row & 7 : chunks % 4 == 0 ? row >> 1 & 3 : row >> 2 & 1;
 }
-/// Where a chunk lies, in numbers.
+/// A chunk's place, in numbers.
 __device__ constexpr int chunk_at(int row, int chunk, int columns) {
   return row * columns + (chunk ^ chunk_key(row, columns / Bf16::kChunk)) * Bf16::kChunk;
 }
@@ -149,8 +149,8 @@ template <class From>
 struct Rows {
   From first;   ///< the first row of the tile
   int there;    ///< rows from that on
-  int pitch;    ///< numbers from a row to the next
-  int columns;  ///< of them those that are there
+  int pitch;    ///< numbers from one row to the next
+  int columns;  ///< those of them that exist
 };
 template <class From>
 __device__ __forceinline__ Rows<From> rows_of(const From& array, std::int64_t first_row, int there,
@@ -158,11 +158,11 @@ __device__ __forceinline__ Rows<From> rows_of(const From& array, std::int64_t fi
   return {array + static_cast<std::ptrdiff_t>(first_row * pitch), there, pitch, columns};
 }
 
-/// Starts the copies of `rows` × `columns` to a tile, by all `threads` of the block; zeros for what is not there.
+/// Starts the copies of `rows` × `columns` to a tile, by all `threads` of the block; zeros outside the array.
 template <int kUnroll, class From>
 __device__ __forceinline__ void copy_tile(simt::Shared<Bits> to, const Rows<From>& from, int rows,
                                           int columns, int threads) {
-  // A thread keeps to its chunks, rows come by so many at once: whole ones, or four chunks of them.
+  // A thread keeps its chunk columns and steps over rows: whole rows, or four chunks of them.
   const int chunks = columns / Bf16::kChunk;
   const int across = threads % chunks == 0 ? chunks : 4;
   const int at_once = threads / across;
@@ -180,7 +180,7 @@ __device__ __forceinline__ void copy_tile(simt::Shared<Bits> to, const Rows<From
     }
   }
 }
-/// Stores `rows` of a tile, from its row `first` on, by one warp, all of whose lanes see them.
+/// Stores `rows` of a tile, from its row `first` on, by one warp, to all of whose lanes they are visible.
 template <class To>
 __device__ __forceinline__ void store_rows(const Rows<To>& to, simt::Shared<Bits> tile, int first,
                                            int rows, int columns) {
@@ -195,7 +195,7 @@ __device__ __forceinline__ void store_rows(const Rows<To>& to, simt::Shared<Bits
   }
 }
 
-// ---- who has what -------------------------------------------------------------------------------------
+// ---- lanes --------------------------------------------------------------------------------------------
 
 /// The calling lane's places in its warp's strips.
 struct Lane {
@@ -210,7 +210,7 @@ struct Lane {
   __device__ __forceinline__ int column(int j, int e) const { return j * 8 + lane % 4 * 2 + e % 2; }
 };
 
-/// Numbers of a strip, in fragments of 8 columns, to rows of a tile; `factors` of its two rows.
+/// Writes a strip, in fragments of 8 columns, to rows of a tile; `factors` for its two rows.
 template <int kUnroll, int kFragments>
 __device__ __forceinline__ void put_strip(simt::Shared<Bits> tile, int first_row, int columns,
                                           const float (&values)[kFragments][4], float upper,
@@ -228,14 +228,14 @@ __device__ __forceinline__ void put_strip(simt::Shared<Bits> tile, int first_row
 
 // ---- the two products ---------------------------------------------------------------------------------
 
-/// Chunk 2 · step further along a row, for the chunk of a lane that stands in the first of eight: XOR takes the
-/// place of adding, and beyond eight chunks nothing is swizzled.
+/// Moves 2 · step chunks along a row, for a lane whose chunk is in the first group of eight: XOR replaces the
+/// addition, and beyond eight chunks nothing is swizzled.
 __device__ __forceinline__ constexpr int further(int chunk, int step) {
   return (chunk ^ step % 4 * 16) + step / 4 * 64;
 }
 
-/// Adds Q·K^T to the scores of a warp's strips, which begin at `first_row` of the tile of queries; of keys
-/// those from `first_key` on, `keys` of them.
+/// Adds Q·K^T to the scores of a warp's strips, which begin at `first_row` of the tile of queries, for `keys`
+/// keys from `first_key` on.
 template <class T, int kStrips, int kFragments>
 __device__ __forceinline__ void multiply_scores(float (&s)[kStrips][kFragments][4],
                                                 simt::Shared<Bits> q_tile, int first_row,
@@ -269,7 +269,7 @@ __device__ __forceinline__ void multiply_scores(float (&s)[kStrips][kFragments][
   }
 }
 
-/// Adds weights · V to O, for the keys of the tile of V from `first_key` on, `keys` of them. Tensor cores
+/// Adds weights · V to O, for `keys` keys of the tile of V from `first_key` on. Tensor cores
 /// take the weights from registers: the accumulators of two fragments are A's fragment of the next product.
 template <class T, int kStrips, int kKeys, int kColumns>
 __device__ __forceinline__ void multiply_values(float (&o)[kStrips][kColumns][4],

@@ -141,7 +141,7 @@ TEST_CASE("what is wrong elsewhere than on show is named with its setting", "[wo
        "adder.plus(t, -c, i, 0)", "adder.plus(t, c, i, 0)", "accumulators=all terms=77",
        "the check sums "},
       {"flash-attention", "kernels/attention/flash_attention/naive.cu",
-       "__syncthreads();  // all warps' parts are there", "", "seq=50 variant=naive",
+       "__syncthreads();  // all warps' parts are written", "", "seq=50 variant=naive",
        "no barrier is between the two"},
       {"decode", "kernels/attention/kv_cache/paged/paged.cu", "      me.meet();\n", "",
        "context=100 heads=64 scheme=mqa splits=0", "still copies to by cp.async"},
