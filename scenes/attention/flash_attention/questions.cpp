@@ -59,7 +59,7 @@ Question FlashAttentionScene::busy_question() const {
                          "computes how many times as many tiles of scores as the first?",
                          trace_.plan.k_tiles, {1, 2, trace_.plan.k_tiles / 2, 4},
                          fmt::format("the first block sees one tile of keys and the last all {}; "
-                                     "a block that finishes early takes the next tile.",
+                                     "a multiprocessor that is done early takes the next block.",
                                      trace_.plan.k_tiles)));
 }
 
