@@ -241,8 +241,7 @@ static const lab::Replay& replay_of_runs() {
 const lab::Lesson& lesson() {
   static const auto lesson =
       lab::LessonOf<Params>(
-          kLesson,
-          "Memory moves in 32-byte sectors: the fewer of them a warp touches, the better.",
+          kLesson, "Memory moves in 32-byte sectors: the fewer of them a warp touches, the better.",
           knob_table(), run, bench_report, "patterns")
           .with_telling({{"neighbours",
                           "Neighbouring threads load neighbouring floats: four sectors per "

@@ -152,8 +152,8 @@ TEST_CASE("the text on coalescing quotes what was recorded", "[figures]") {
                                         rung("transpose_ladder", "naive")));
   says("memory/coalescing",
        fmt::format("all hit the same bank: {:.0f} GB/s.", rung("transpose_ladder", "shared-tile")));
-  says("memory/coalescing",
-       fmt::format("the column by one bank: {:.0f} GB/s.", rung("transpose_ladder", "shared-tile-padded")));
+  says("memory/coalescing", fmt::format("the column by one bank: {:.0f} GB/s.",
+                                        rung("transpose_ladder", "shared-tile-padded")));
   says("memory/coalescing",
        fmt::format(
            "reach {:.0f}, {:.0f}, {:.0f}, {:.0f} and {:.0f} GB/s with 1, 2, 4, 8 and 16 bytes",
