@@ -1,8 +1,8 @@
-// Latency hiding: the pointer chase. Each hop's address is what the hop before it brought, so that no two
+// Latency hiding: the pointer chase. Each hop's address is the value loaded by the hop before, so no two
 // are in flight together: a hop takes the whole latency of the level that holds the node.
 //
 //   link        makes nodes[order[i]].next point to nodes[order[i + 1]], in a ring
-//   chase       a few hops in each level, with the clocks of each; every warp has nodes of its own
+//   chase       a few hops in each level, with the clocks of each; every warp has its own nodes
 //   walk        many hops, timed as a whole
 //   time_hops   many hops past L1, each timed
 
@@ -18,14 +18,14 @@ __global__ void link(simt::Global<Node> nodes, simt::Global<const unsigned> orde
   nodes[order[i]].next = reinterpret_cast<unsigned long long>(&next);
 }
 
-/// The node after this one. An ordinary load leaves the line in L1; past L1 it is looked for in L2.
+/// The node after this one. An ordinary load leaves the line in L1; a load past L1 goes to L2.
 template <bool kPastL1>
 __device__ const Node* next_of(const Node* at) {
   const unsigned long long next = kPastL1 ? __ldcg(&at->next) : at->next;
   return reinterpret_cast<const Node*>(next);
 }
 
-/// The same address; the compiler does not know that it has been there.
+/// The same address, but the compiler does not know that it was loaded before.
 __device__ inline const Node* forgotten(const Node* at) {
 #if defined(__CUDACC__)
   asm volatile("" : "+l"(at)::"memory");
@@ -33,8 +33,8 @@ __device__ inline const Node* forgotten(const Node* at) {
   return at;
 }
 
-/// kHops hops of a warp from `at`, which it has walked before unless they are to come from DRAM. All
-/// lanes take the same way.
+/// kHops hops of a warp from `at`, walked before unless they must come from DRAM. All lanes take the
+/// same path.
 template <bool kPastL1, class Probe>
 __device__ void hop(const Node* at, simt::Global<unsigned long long> visited, int number,
                     Probe& probe) {
@@ -69,7 +69,7 @@ __global__ void chase(simt::Global<const Node> nodes, simt::Global<const unsigne
   for (int h = 0; h < kHops; ++h) at = next_of<false>(at);
   const Node* other = l2;
   for (int h = 0; h < kHops; ++h) other = next_of<true>(other);
-  // The way back is of no use, but the compiler does not know.
+  // The end of the walk is not needed, but the compiler does not know that.
   if (at == nullptr || other == nullptr) return;
   hop<false>(forgotten(l1), mine, kHops, probe);
   hop<true>(forgotten(l2), mine, 2 * kHops, probe);
@@ -77,7 +77,7 @@ __global__ void chase(simt::Global<const Node> nodes, simt::Global<const unsigne
   probe.finish();
 }
 
-/// One thread walks `warm` hops, then `hops`, and leaves how long those took.
+/// One thread walks `warm` hops, then `hops`, and records the time of the latter.
 template <bool kPastL1>
 __global__ void walk(simt::Global<const Node> nodes, Index warm, Index hops,
                      simt::Global<Walked> walked) {
@@ -109,7 +109,7 @@ __global__ void walk_shared(Index hops, simt::Global<Walked> walked) {
   walked[0].nanoseconds = device_nanoseconds() - begin_ns;
 }
 
-/// cycles[h]: of hop h, the probe's own included; the last one is an empty probe's.
+/// cycles[h]: of hop h, including the probe's own; the last one is an empty probe's.
 __global__ void time_hops(simt::Global<const Node> nodes, Index warm, Index hops,
                           simt::Global<unsigned> visited, simt::Global<unsigned> cycles) {
   const Node* at = &nodes[0];

@@ -1,12 +1,12 @@
-// Latency hiding: a streaming copy, which is nothing but waiting.
+// Latency hiding: a streaming copy, which does nothing but wait.
 //
-// A thread issues kLoads loads of sizeof(Vector) bytes, then stores what they brought: the first store
-// waits for the first load, and so the whole warp waits. In that time kLoads · sizeof(Vector) · 32 bytes
-// of the warp are in flight. As few blocks are launched as are resident at a time; each takes one chunk
-// after the other.
+// A thread issues kLoads loads of sizeof(Vector) bytes, then stores the values: the first store waits
+// for the first load, so the whole warp waits. Meanwhile kLoads · sizeof(Vector) · 32 bytes of the warp
+// are in flight. Only as many blocks are launched as are resident at a time; each takes chunk after
+// chunk.
 //
-// Nothing is read twice, so loads and stores go past L1 (PTX ISA, "ld.global.cg"), which the shared memory
-// that keeps further blocks out leaves little room: on an H200 that makes up to 3 % of the bandwidth.
+// Nothing is read twice, so loads and stores bypass L1 (PTX ISA, "ld.global.cg"), which is small when
+// shared memory is allocated to keep blocks out: on an H200 that is worth up to 3 % of the bandwidth.
 
 #include <cstdint>
 
@@ -74,7 +74,7 @@ __global__ void copy(simt::Global<const float> in, simt::Global<float> out, Inde
       }
     }
   }
-  // One block has a chunk that is not whole; and up to 3 floats are no whole vector.
+  // One block has a partial chunk, and up to 3 floats do not fill a vector.
 #pragma unroll 1
   for (Index i = first; i < vectors; i += threads) to[i] = from[i];
   const Index rest = vectors * kFloats + threadIdx.x;
@@ -82,7 +82,7 @@ __global__ void copy(simt::Global<const float> in, simt::Global<float> out, Inde
   probe.finish();
 }
 
-/// Random bits for word i; and how many words of a copy are others.
+/// Random bits for word i, and a count of the words of a copy that differ.
 __device__ inline unsigned word_of(Index i, unsigned seed) {
   unsigned x = static_cast<unsigned>(i) * 0x9E3779B1u + static_cast<unsigned>(i >> 32) + seed;
   x = (x ^ (x >> 16)) * 0x85EBCA6Bu;

@@ -1,13 +1,13 @@
-// Latency hiding: a branch by lane. The lanes of a warp have one instruction at a time among them: where they
-// want different ones, the arms run one after the other, each with the other lanes idle.
+// Latency hiding: a branch by lane. The lanes of a warp execute one instruction at a time: when they take
+// different arms, the arms run one after another, each with the other lanes idle.
 
 #include "kernels/machine/latency_hiding/kernels.hpp"
 #include "kernels/machine/latency_hiding/probes/probe.hpp"
 
 namespace tilestep::latency_hiding::SIMT_BACKEND {
 
-/// Lane l takes arm l mod ways. Arm a makes x ← x · scale + a + in[thread], `steps` times; that is done
-/// `rounds` times over. out[thread] is x; voted[arm], written by the first warp, the lanes that voted for it.
+/// Lane l takes arm l mod ways. Arm a computes x ← x · scale + a + in[thread], `steps` times; this repeats
+/// for `rounds` rounds. out[thread] is x; voted[arm], written by the first warp, the lanes that voted for it.
 template <class Probe>
 __global__ void diverge(simt::Global<const float> in, simt::Global<float> out,
                         simt::Global<unsigned> voted, float scale, int ways, int rounds, int steps,
@@ -16,7 +16,7 @@ __global__ void diverge(simt::Global<const float> in, simt::Global<float> out,
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
   const float start = in[thread];
   float x = start;
-  out[thread] = x;  // it is there before the first clock
+  out[thread] = x;  // it is stored before the first clock
   probe.start();
   for (int round = 0; round < rounds; ++round) {
     for (int arm = 0; arm < ways; ++arm) {

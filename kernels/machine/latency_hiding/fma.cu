@@ -1,25 +1,25 @@
-// Latency hiding without memory: chains of multiply-adds. Each waits for the one before it in its chain,
-// some four cycles; other chains of the thread (instruction-level parallelism) and other warps
-// (thread-level parallelism) fill them, and the scheduler does not care which.
+// Latency hiding without memory: chains of FMAs. Each waits about four cycles for the one before it in its
+// chain; other chains of the thread (instruction-level parallelism) and other warps (thread-level
+// parallelism) fill them, and the scheduler does not care which.
 
 #include "kernels/machine/latency_hiding/kernels.hpp"
 #include "kernels/machine/latency_hiding/probes/probe.hpp"
 
 namespace tilestep::latency_hiding::SIMT_BACKEND {
 
-/// out[thread]: the sum of kChains chains x ← x · scale + in[thread], chain c from c on, after
-/// segments · steps multiply-adds of each. Warps of a block that `active` leaves out end at once.
+/// out[thread]: the sum of kChains chains x ← x · scale + in[thread], chain c starting at c, after
+/// segments · steps FMAs of each. Warps of a block that `active` excludes exit immediately.
 template <int kChains, class Probe>
 __global__ void fma(simt::Global<const float> in, simt::Global<float> out, float scale,
                     int segments, int steps, unsigned active, Probe probe) {
   if ((active >> (threadIdx.x / kLanes) & 1) == 0) return;
   const Index thread = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x;
   const float add = in[thread];
-  // Of each branch 64 to 128 multiply-adds, however many chains: its instructions take issue slots too.
+  // 64 to 128 FMAs per branch, however many chains: the branch's instructions take issue slots too.
   [[maybe_unused]] constexpr int kUnrolled = kChains <= 2 ? 64 : kChains <= 4 ? 32 : 16;
   float x[kChains];
   for (int c = 0; c < kChains; ++c) x[c] = static_cast<float>(c);
-  out[thread] = add;  // it is there before the first clock
+  out[thread] = add;  // it is stored before the first clock
   probe.start();
   for (int s = 0; s < segments; ++s) {
     const unsigned issued = probe.now();

@@ -16,7 +16,7 @@ namespace tilestep::latency_hiding {
 struct WarpRecord;
 struct ProbeRecord;
 
-/// In which order a thread's loads and stores come.
+/// The order of a thread's loads and stores.
 enum class Order { together, serialized, by_arms };
 constexpr Order order_of(Break broken) {
   return static_cast<Order>(broken);
@@ -24,7 +24,7 @@ constexpr Order order_of(Break broken) {
 static_assert(order_of(Break::serialize_loads) == Order::serialized &&
               order_of(Break::divergent_branch) == Order::by_arms);
 
-/// How a kernel is launched: blocks, threads of a block, and the dynamic shared memory that keeps others out.
+/// How a kernel is launched: blocks, threads per block, and the dynamic shared memory that keeps other blocks out.
 struct Grid {
   std::int64_t blocks = 1;
   int threads = 128;
@@ -34,7 +34,7 @@ struct Grid {
   std::int64_t all_threads() const { return blocks * threads; }
 };
 
-/// Where probes go: a record a warp, kMostProbes of each warp from number `first` on. Empty: nothing is probed.
+/// Storage for probes: one record per warp, kMostProbes of each warp from number `first`. Empty: nothing is probed.
 struct Probing {
   simt::Span<WarpRecord> warps;
   simt::Span<ProbeRecord> kept;
@@ -51,8 +51,8 @@ struct CopyShape {
 };
 
 inline constexpr int kMostStages = 8;
-/// The rows of the array that a stage holds. Shared memory of a block: what the stages, their barriers and the
-/// alignment of both take.
+/// The rows of the array in a stage. Shared memory per block: the stages, their barriers and the alignment of
+/// both.
 struct BulkShape {
   int columns = 256;  ///< floats of a row, 4–256
   int rows = 1;
@@ -63,30 +63,30 @@ struct BulkShape {
   __host__ __device__ constexpr int stage_bytes() const { return columns * rows * 4; }
   constexpr int shared_bytes() const { return stages * (stage_bytes() + 8) + 128; }
 };
-/// Of a block whose threads would load so many bytes each.
+/// The shape for a block whose threads would load this many bytes each.
 constexpr BulkShape bulk_shape(int bytes_per_load, int threads, int stages) {
   const int floats = bytes_per_load * threads / 4;
   const int columns = floats < 256 ? floats : 256;
   return {columns, floats / columns, stages};
 }
 
-/// A node of the pointer chase: a line of its own.
+/// A node of the pointer chase, in a line of its own.
 struct Node {
   unsigned long long next;  ///< address
   unsigned long long rest[15];
 };
 static_assert(sizeof(Node) == 128);
-/// Dynamic shared memory of a block that chases: a ring of a number a lane.
+/// Dynamic shared memory of a block that chases: a ring with one number per lane.
 inline constexpr int kRingBytes = kLanes * 4;
-/// Where a walk came to, and what its hops took together, by both clocks.
+/// The end of a walk, and the total time of its hops, by both clocks.
 struct Walked {
   unsigned node;
   long long cycles, nanoseconds;
 };
 
-/// Numbers that a thread of the spilling kernel keeps.
+/// Values that a thread of the spilling kernel keeps live.
 inline constexpr int kLive = 128;
-/// What x is multiplied by in chains of multiply-adds.
+/// The factor of x in chains of FMAs.
 inline constexpr float kScale = 0.75f;
 
 /// A kernel as it was compiled, for occupancy.
@@ -119,29 +119,29 @@ class Kernels : public simt::KernelSet {
                     std::int64_t warm, std::int64_t hops, simt::Span<Walked> walked) const = 0;
   virtual void walk_shared(simt::Device& device, std::int64_t hops,
                            simt::Span<Walked> walked) const = 0;
-  /// `visited` has an element a hop, `cycles` one more.
+  /// `visited` has one element per hop, `cycles` one more.
   virtual void time_hops(simt::Device& device, simt::Span<const Node> nodes, std::int64_t warm,
                          simt::Span<unsigned> visited, simt::Span<unsigned> cycles) const = 0;
 
-  /// in and out have an element a thread; so below.
+  /// in and out have one element per thread; so below.
   virtual void fma(simt::Device& device, const Grid& grid, int chains, int segments, int steps,
                    unsigned active, simt::Span<const float> in, simt::Span<float> out,
                    const Probing& probing) const = 0;
-  /// in has `rounds` elements a thread.
+  /// in has `rounds` elements per thread.
   virtual void spill(simt::Device& device, const Grid& grid, int registers, int rounds,
                      simt::Span<const float> in, simt::Span<float> out,
                      const Probing& probing) const = 0;
   virtual void diverge(simt::Device& device, const Grid& grid, int ways, int rounds, int steps,
                        simt::Span<const float> in, simt::Span<float> out,
                        simt::Span<unsigned> voted, const Probing& probing) const = 0;
-  /// in and out have as many elements as there are threads to work.
+  /// in and out have one element per working thread.
   virtual void tail(simt::Device& device, const Grid& grid, int steps, simt::Span<const float> in,
                     simt::Span<float> out, const Probing& probing) const = 0;
 
-  /// What the compiled kernel of a probed run takes with this launch; the copy's by its shape.
+  /// Resources of the compiled kernel of a probed run with this launch; the copy's by its shape.
   virtual simt::Resources resources(simt::Device& device, const Trace& shape,
                                     const Grid& grid) const = 0;
-  /// The kernels that occupancy is asked for; with registers of 0 under emulation.
+  /// The kernels whose occupancy is queried; with 0 registers under emulation.
   virtual std::vector<Variant> variants(simt::Device& device) const = 0;
   /// How many blocks of a variant a multiprocessor holds, as the CUDA runtime answers; nothing is launched. `carveout`
   /// in percent, −1: the driver's choice. Throws Error (unavailable) under emulation.

@@ -11,7 +11,7 @@ lab::Report run(const Params& params, simt::Device& device, lab::Progress& progr
   return report_of(run_of(params, device, progress));
 }
 
-/// What of a run is of the GPU that it ran on.
+/// The parts of a run that depend on the GPU that it ran on.
 const lab::Replay& replay_of_runs() {
   static const lab::Replay kReplay{
       .of_machine = {{"trace.machine", "clocks, counters, and what the compiler gave"},

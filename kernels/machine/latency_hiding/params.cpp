@@ -16,12 +16,12 @@ int warps_of_block(const Params& params) {
   return threads_of(params.block) / kLanes;
 }
 
-/// The most warps of whole blocks that fit with so many registers a thread.
+/// The most warps of whole blocks that fit with this many registers per thread.
 int most_warps(const Params& params, int registers) {
   return occupancy_of({.threads = threads_of(params.block), .registers = registers}).warps;
 }
 
-/// Registers that bound the warps: those that the spilling kernel is compiled for, those of a copy.
+/// Registers that bound the warps: the limit that the spilling kernel is compiled for, or a copy's.
 int bounding_registers(const Params& params) {
   if (params.kernel == Kernel::spill) return count_of(params.max_registers);
   return params.kernel == Kernel::copy ? copy_registers(params.loads_in_flight) : 32;
@@ -50,11 +50,11 @@ void check_registers(const Params& params) {
           : fmt::format("kernel = copy and loads_in_flight = {}", count_of(params.loads_in_flight));
   if (most == 0) {
     lab::refuse_with("block", std::string(name_of(params.block)), with,
-                     "those whose threads find so many registers", std::string("32"));
+                     "those whose threads get enough registers", std::string("32"));
   }
   lab::refuse_with(
       "warps_per_sm", std::int64_t{params.warps_per_sm}, with,
-      fmt::format("up to {}: more threads do not find {} registers each", most, registers),
+      fmt::format("up to {}: more threads do not get {} registers each", most, registers),
       std::int64_t{most});
 }
 
@@ -88,7 +88,7 @@ void check_tail(const Params& params) {
                    std::string(name_of(Block::b128)));
 }
 
-/// Shared memory of a block with which no more than `blocks` fit.
+/// Shared memory per block with which no more than `blocks` fit.
 int throttle_bytes(int blocks) {
   const Multiprocessor sm;
   const int each = sm.shared_bytes / blocks / sm.shared_unit * sm.shared_unit - sm.reserved_bytes;
@@ -105,7 +105,7 @@ int dynamic_shared_bytes(const Params& params) {
                      count_of(params.loads_in_flight))
               .shared_bytes();
   }
-  // Where nothing else would fit, L1 keeps its room.
+  // If no further block would fit anyway, L1 keeps its room.
   const Demand demand{.threads = threads_of(params.block), .registers = bounding_registers(params)};
   if (occupancy_of(demand).resident <= blocks_per_sm(params)) return own;
   return std::max(own, throttle_bytes(blocks_per_sm(params)));

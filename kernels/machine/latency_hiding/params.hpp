@@ -8,26 +8,26 @@
 #include "kernels/base/lab/names.hpp"
 
 /// \file
-/// What kernels, driver and picture of the lesson on latency hiding all name: the knobs, and what they come to.
+/// Names shared by kernels, driver and picture of the lesson on latency hiding: the knobs, and values that follow.
 namespace tilestep::latency_hiding {
 
 inline constexpr int kLanes = 32;
-inline constexpr int kSubPartitions = 4;  ///< of a multiprocessor, each with a scheduler of its own
-inline constexpr int kMostWarps = 64;     ///< that a multiprocessor of Hopper holds
+inline constexpr int kSubPartitions = 4;  ///< per multiprocessor, each with its own scheduler
+inline constexpr int kMostWarps = 64;     ///< that a Hopper multiprocessor holds
 inline constexpr int kMostBlocks = 32;    ///< that it holds
-/// Probes of a warp that are shown: sixteen, or an arm each of a branch with more; those of a copy from load
-/// kFirstProbed on.
+/// Probes shown per warp: sixteen, or one per arm for a branch with more; those of a copy start at load
+/// kFirstProbed.
 inline constexpr int kProbes = 16;
 inline constexpr int kMostProbes = 32;
-inline constexpr int kLoads = 64;        ///< that a thread of a copy makes
-inline constexpr int kFirstProbed = 32;  ///< so that all warps are under way by then
+inline constexpr int kLoads = 64;        ///< per thread of a copy
+inline constexpr int kFirstProbed = 32;  ///< so that all warps have started by then
 
-/// The kernel that runs; each has a file of its own.
+/// The kernel that runs; each has its own file.
 enum class Kernel {
   copy,       ///< streams through memory: loads, then stores
   bulk_copy,  ///< the same by TMA: bytes in flight without registers
-  chase,      ///< each load's address is what the last one brought
-  fma,        ///< chains of dependent multiply-adds
+  chase,      ///< each load's address is the last one's value
+  fma,        ///< chains of dependent FMAs
   spill,      ///< more live numbers than registers
   diverge,    ///< a branch by lane
   tail,       ///< more blocks than fit at once
@@ -70,7 +70,7 @@ constexpr int count_of(Loads loads) {
   return 1 << static_cast<int>(loads);
 }
 
-/// What the spilling kernel is compiled for.
+/// The register limit that the spilling kernel is compiled for.
 enum class Registers { r24, r32, r40, r48, r64, r96, r128, r168 };
 constexpr auto names_of(Registers) {
   return std::to_array<std::string_view>({"24", "32", "40", "48", "64", "96", "128", "168"});
@@ -100,7 +100,7 @@ constexpr int count_of(Ways ways) {
 enum class Break {
   none,
   serialize_loads,   ///< each load is stored before the next is issued
-  divergent_branch,  ///< lanes load by turns, each in a branch of its own
+  divergent_branch,  ///< lanes load in turn, each in its own branch
 };
 constexpr auto names_of(Break) {
   return std::to_array<std::string_view>({"none", "serialize-loads", "divergent-branch"});
@@ -123,22 +123,22 @@ struct Params {
 /// divergence break seed.
 const lab::KnobTable<Params>& knob_table();
 
-/// Registers of a thread of the probed copy, at most: by its loads in flight. A run on a GPU checks it.
+/// Registers per thread of the probed copy, at most: by its loads in flight. A run on a GPU checks it.
 constexpr int copy_registers(Loads loads) {
   constexpr std::array<int, 4> kMost = {32, 40, 48, 72};
   return kMost.at(static_cast<std::size_t>(loads));
 }
 
-/// What is broken: the copy alone can be.
+/// The break in effect: only the copy has one.
 constexpr Break broken_of(const Params& params) {
   return params.kernel == Kernel::copy ? params.broken : Break::none;
 }
 
-/// Blocks of a multiprocessor that have so many warps together.
+/// Blocks per multiprocessor that together have warps_per_sm warps.
 constexpr int blocks_per_sm(const Params& params) {
   return params.warps_per_sm * kLanes / threads_of(params.block);
 }
-/// Bytes that a multiprocessor asks for before it must wait, by the knobs of a copy: warps × lanes × loads ×
+/// Bytes that a multiprocessor requests before it must wait, by the knobs of a copy: warps × lanes × loads ×
 /// bytes. With break = serialize-loads there is one load in flight.
 constexpr int asked_bytes(const Params& params) {
   const int loads =
@@ -146,9 +146,9 @@ constexpr int asked_bytes(const Params& params) {
   return params.warps_per_sm * kLanes * loads * bytes_of(params.bytes_per_load);
 }
 
-/// Dynamic shared memory of a block: what the kernel itself takes, and what keeps further blocks out.
+/// Dynamic shared memory per block: the kernel's own, or more to keep further blocks out.
 int dynamic_shared_bytes(const Params& params);
-/// Of the stage of a bulk copy: as many bytes as a load each of the block's threads.
+/// Bytes per stage of a bulk copy: as many as one load of each of the block's threads.
 constexpr int stage_bytes(const Params& params) {
   return bytes_of(params.bytes_per_load) * threads_of(params.block);
 }

@@ -6,7 +6,7 @@
 
 #include "kernels/machine/latency_hiding/kernels.hpp"
 
-/// What the kernels ought to compute, in double and by other means: a chain by its closed form, the ring of the
+/// The kernels' expected results, in double and by other means: a chain by its closed form, the ring of the
 /// spilling kernel with a copy of it, the chase by its list.
 namespace tilestep::latency_hiding {
 
@@ -19,7 +19,7 @@ double chain_bound(double x, double scale, double add);
 std::vector<double> fma_reference(std::span<const float> in, int chains, std::int64_t steps);
 std::vector<double> spill_reference(std::span<const float> in, std::int64_t threads, int rounds);
 std::vector<double> diverge_reference(std::span<const float> in, int ways, std::int64_t steps);
-/// Errors that rounding to FP32 may cause, of an element.
+/// The error per element that rounding to FP32 may cause.
 double fma_bound(int chains);
 double spill_bound(int rounds);
 double diverge_bound(int ways);

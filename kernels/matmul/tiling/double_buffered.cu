@@ -1,11 +1,11 @@
-// C = A·B: the tiles of the next step travel while the current ones are multiplied. cp.async copies
-// from global to shared memory without passing through registers and without waiting; two sets of
-// tiles take turns, and one barrier a step is left of two.
+// C = A·B: the tiles of the next step are in flight while the current ones are multiplied. cp.async
+// copies from global to shared memory without passing through registers and without waiting; two sets
+// of tiles alternate, and each step needs one barrier instead of two.
 //
-// A [m × k], B [k × n], C [m × n], FP32, row-major; 128 × 128 of C a block, 256 threads, 8 × 8 a
-// thread as in `vectorized`. B comes 16 bytes at a time; A 4 bytes at a time, because it is turned
-// on its way (k down, rows across). With kWhole the shape is a multiple of the tile; else what lies
-// outside is copied as 0 and not stored.
+// A [m × k], B [k × n], C [m × n], FP32, row-major; 128 × 128 of C per block, 256 threads, 8 × 8 per
+// thread as in `vectorized`. B is copied 16 bytes at a time; A 4 bytes at a time, because the copy
+// transposes it (k down, rows across). With kWhole the shape is a multiple of the tile; otherwise
+// elements outside are copied as 0 and not stored.
 
 #include "kernels/matmul/tiling/rungs.hpp"
 
@@ -19,8 +19,8 @@ __device__ __forceinline__ void copy_tiles(In a, In b, const GemmShape& shape, i
                                            int first_column, int k0, simt::Shared<float> a_tile,
                                            simt::Shared<float> b_tile) {
   const int thread = static_cast<int>(threadIdx.x);
-  // A warp takes 8 neighbours in each of 4 rows of A; with the padding their turned places lie in
-  // 32 different banks.
+  // A warp takes 8 adjacent elements in each of 4 rows of A; with the padding their transposed
+  // places are in 32 different banks.
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const int row = thread / kDepth + i * (kThreads / kDepth);
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   int stage = 0;
   for (int k0 = 0; k0 < shape.k; k0 += kDepth) {
     simt::cp_async_wait<0>();
-    // Everybody's copies must have arrived before any thread reads them, and everybody must have
+    // All threads' copies must have arrived before any thread reads them, and all threads must have
     // read the other stage before it is overwritten below.
     __syncthreads();
     const int other = 1 - stage;

@@ -9,7 +9,7 @@
 #include "kernels/base/simt/simt.hpp"
 #include "kernels/matmul/tiling/lesson.hpp"
 
-/// What the lesson's driver asks of its kernels; launch.cu answers, once for each backend.
+/// The kernels' interface to the lesson's driver; launch.cu implements it, once for each backend.
 namespace tilestep::tiling {
 
 using simt::LibraryStatus;
@@ -23,11 +23,11 @@ struct GemmShape {
 /// One compiled shape of a rung. Rungs with one shape have one configuration, number 0.
 struct Configuration {
   std::string_view name;       ///< "128x128x16, 8x8 a thread, 3 stages"
-  int tile_m, tile_n, tile_k;  ///< what a block computes at a time
+  int tile_m, tile_n, tile_k;  ///< that a block computes at a time
   bool any_size;               ///< false: m, n and k must be multiples of the tile
 };
 
-/// Edge of the tiles of the rungs with a picture where they are timed.
+/// Edge of the tiles of the rungs with a picture when they are timed.
 inline constexpr int kTimedTile = 32;
 
 /// The operands of an FP32 rung. With `loads` (one number) each element of A and B that is loaded
@@ -44,7 +44,7 @@ struct OperandsBf16 {
   simt::Span<unsigned long long> loads;
 };
 
-/// A run of one of the three variants with a picture, with tile × tile threads a block.
+/// A run of one of the three variants with a picture, with tile × tile threads per block.
 struct PictureRun {
   Variant variant = Variant::shared_tile;
   int tile = 8;
@@ -55,7 +55,7 @@ struct PictureRun {
 };
 
 /// Sites on a tape: the arrays, and each thread's sum after each k-tile (note number k-tile · threads
-/// + thread). All with tiles in shared memory record what they store to C.
+/// + thread). All kernels with tiles in shared memory record their stores to C.
 enum Site : std::uint32_t { kSiteA, kSiteB, kSiteTileA, kSiteTileB, kSumSite, kSiteC };
 
 /// How the library computes. Both FP32 ways use FP32 arithmetic alone; the pedantic one also
@@ -66,7 +66,7 @@ enum class Precision { fp32, fp32_pedantic, bf16 };
 class Kernels : public simt::KernelSet {
  public:
   virtual std::span<const Configuration> configurations(Variant variant) const = 0;
-  /// The one whose block is drawn; of a rung without it the first.
+  /// The one whose block is drawn; for a rung without a drawing the first.
   virtual const Configuration& shown(Variant variant) const = 0;
 
   /// The FP32 rungs as they are timed. With a tape, which rungs above shared-tile take, the shown
@@ -77,7 +77,7 @@ class Kernels : public simt::KernelSet {
   /// The tensor-core rung. Throws Error (unavailable) below compute capability 8.0.
   virtual void gemm_bf16(simt::Device& device, int configuration, const GemmShape& shape,
                          const OperandsBf16& operands, const simt::Tape& tape = {}) const = 0;
-  /// What the kernel of a configuration takes, for a shape that is a multiple of its tile.
+  /// Resources of a configuration's kernel, for a shape that is a multiple of its tile.
   virtual Resources resources(simt::Device& device, Variant variant, int configuration) const = 0;
 
   /// One of the variants with a picture, with the picture's tile. With a tape the run is of one
@@ -85,7 +85,7 @@ class Kernels : public simt::KernelSet {
   virtual void picture(simt::Device& device, const PictureRun& run, const GemmShape& shape,
                        const Operands& operands, const simt::Tape& tape = {}) const = 0;
 
-  /// cuBLAS in the same process; not there under emulation.
+  /// cuBLAS in the same process; unavailable under emulation.
   virtual LibraryStatus library(simt::Device& device) const = 0;
   /// C = A·B by the library: FP32 (no TF32, no emulation by other formats), or BF16 in and FP32
   /// accumulated and written. `a` and `b` are float or BF16 bit patterns. Throws Error

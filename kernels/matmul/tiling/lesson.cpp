@@ -12,8 +12,8 @@ lab::Report run(const Params& params, simt::Device& device, lab::Progress& progr
   return report_of(gather(params, device, progress));
 }
 
-/// What a compiled kernel takes is asked of the one that is timed. Rungs with a picture have other tiles
-/// there than those that the knobs say.
+/// A compiled kernel's resources are those of the timed one. Rungs with a picture have other tiles there
+/// than the knobs set.
 std::optional<lab::Settings> case_of(const lab::Measurement& m) {
   if (m.id != "registers_per_thread" && m.id != "blocks_per_multiprocessor" &&
       m.id != "occupancy_limit") {
@@ -35,11 +35,11 @@ const lab::KnobTable<Params>& knob_table() {
           .group("kernel")
           .choice(&Params::variant, {"variant",
                                      "Which rung of the ladder runs. Rungs above shared-tile are "
-                                     "drawn by who has which elements of C."})
+                                     "drawn by each thread's elements of C."})
           .integer(&Params::tile,
                    {"tile",
                     "Edge of a tile; a block has tile × tile threads. Rungs above shared-tile have "
-                    "tiles of their own."},
+                    "their own tiles."},
                    4, 32)
           .group("model")
           .integer(&Params::m, {"m", "Rows of A and C."}, 1, 256, true)
@@ -58,7 +58,7 @@ const lab::KnobTable<Params>& knob_table() {
   return table;
 }
 
-/// What of a run is of the GPU that it ran on.
+/// The parts of a run that depend on the GPU that it ran on.
 static const lab::Replay& replay_of_runs() {
   static const lab::Replay kReplay{
       .of_machine = {{"measurements.registers_per_thread", "as its compiler has it"},

@@ -8,7 +8,7 @@
 #include "kernels/lessons.hpp"
 
 /// The tiling lesson: C = A·B with A [m × k], B [k × n], C [m × n], row-major; a ladder of kernels
-/// from one load a product to tiles in shared memory, registers and tensor cores; the roofline.
+/// from one load per operand to tiles in shared memory, registers and tensor cores; the roofline.
 /// Williams, Waterman & Patterson, "Roofline: an insightful visual performance model", 2009.
 namespace tilestep::tiling {
 
@@ -57,7 +57,7 @@ inline constexpr int kVariants = static_cast<int>(count_of<Variant>());
 constexpr bool has_picture(Variant variant) {
   return variant <= Variant::shared_tile;
 }
-/// Of k, what the rung's innermost step multiplies: mma.m16n8k16 takes 16.
+/// The extent along k of the rung's innermost step: mma.m16n8k16 takes 16.
 constexpr int k_at_once(Variant variant) {
   return variant == Variant::tensor_core ? 16 : 1;
 }
@@ -91,19 +91,19 @@ struct Params {
 /// The knobs, bound to Params: variant tile m n k padding remove_barrier seed.
 const lab::KnobTable<Params>& knob_table();
 
-/// What happens in a k-tile of `shared-tile`, in order. naive and coalesced have `multiply` alone.
+/// The phases of a k-tile of `shared-tile`, in order. naive and coalesced have only `multiply`.
 enum class Phase { load, barrier_after_load, multiply, barrier_after_multiply };
 inline constexpr int kPhases = 4;
 /// 1-based lines of kSourcePath, as this build has it; 0 where the kernel has no such phase.
 std::array<int, kPhases> phase_lines(Variant variant);
 
-/// What one block did in one k-tile, as its accesses recorded it. The A tile has `tile` rows of C's
+/// One block's work in one k-tile, as its accesses recorded it. The A tile has `tile` rows of C's
 /// block and `tile` columns from k = k_tile·tile on; the B tile is the other way round. All vectors
 /// have tile × tile elements: of the A tile at [row·tile + kk], of the B tile at [kk·tile +
 /// column], `sums` at [row·tile + column]. Beyond the matrices' edges loads are 0.
 struct KTile {
   std::vector<int> a_loads, b_loads;  ///< how often the block loaded the element from global memory
-  /// `shared-tile` alone, else empty. The linear thread that loaded the element (−1: none, it lies
+  /// Only for `shared-tile`, otherwise empty. The linear thread that loaded the element (−1: none, it is
   /// outside), the slot of the tile in shared memory that it was stored to (in floats from the
   /// tile's own start), and how often the block read that slot.
   std::vector<int> a_loader, b_loader;
@@ -111,7 +111,7 @@ struct KTile {
   std::vector<int> a_reads, b_reads;
   int along_k = 1;                ///< 1: all threads read up along k, −1: down, 0: neither
   std::vector<float> sums;        ///< each thread's partial sum after this k-tile
-  std::int64_t loads_so_far = 0;  ///< global loads of the block up to and with this k-tile
+  std::int64_t loads_so_far = 0;  ///< global loads of the block up to and including this k-tile
   bool operator==(const KTile&) const = default;
 };
 
@@ -129,15 +129,15 @@ struct BlockTrace {
   bool operator==(const BlockTrace&) const = default;
 };
 
-/// How many times over shared memory had to serve the worst warp access of a kind (1: no bank
-/// conflict), from the addresses that were traced.
+/// How many passes shared memory needed for the worst warp access of a kind (1: no bank
+/// conflict), from the traced addresses.
 struct BankWays {
   int store_a = 1, store_b = 1, read_a = 1, read_b = 1;
   int worst() const;
   bool operator==(const BankWays&) const = default;
 };
 
-/// What removing the barrier did, over many orders of the threads.
+/// The effect of removing the barrier, over many thread orders.
 struct Races {
   int orders = 0;             ///< 0: no barrier was removed (or the kernel has none)
   int wrong_orders = 0;       ///< in which at least one element of C was wrong
@@ -150,21 +150,21 @@ struct Races {
   bool operator==(const Races&) const = default;
 };
 
-/// What one block of a rung with tiles did, alone on matrices of its size: who stored which element of
-/// C, and what a thread read of shared memory.
+/// One block of a rung with tiles, alone on matrices of its size: which thread stored which element of
+/// C, and a thread's reads of shared memory.
 struct Rung {
   Variant variant = Variant::shared_tile;
   int rows = 1, columns = 1, depth = 1;  ///< of the tile of C, and of the tiles along k
   int threads = 1;
   int owned = 0;     ///< elements of C that a thread stored
-  int reads = 0;     ///< numbers that it read of shared memory for one more k-tile
-  int requests = 0;  ///< in so many instructions
-  /// Of the chosen rung alone: in pieces of unit_rows × unit_columns, the thread that stored them; −1:
-  /// not one alone.
+  int reads = 0;     ///< numbers that it read from shared memory per further k-tile
+  int requests = 0;  ///< in this many instructions
+  /// Only for the chosen rung: for each unit_rows × unit_columns rectangle, the thread that stored it; −1:
+  /// not a single one.
   int unit_rows = 1, unit_columns = 1;
   std::vector<int> owners = {};
 
-  int fmas() const { return owned * depth; }  ///< of a thread in a k-tile
+  int fmas() const { return owned * depth; }  ///< per thread and k-tile
   double reads_per_fma() const { return fmas() > 0 ? static_cast<double>(reads) / fmas() : 0; }
   int owner(int row, int column) const {
     const int across = columns / unit_columns;
@@ -172,12 +172,12 @@ struct Rung {
   }
   bool operator==(const Rung&) const = default;
 };
-/// The phases in which the picture of a rung above shared-tile says whose C is, each a line of it.
+/// The phases in which the picture of a rung above shared-tile shows who owns which part of C.
 enum class Share { warps, thread, reads };
 inline constexpr int kShares = 3;
 
-/// All that the picture is drawn from: one block of C, in the chosen kernel and beside it in
-/// `naive`, k-tile by k-tile; or of a rung above shared-tile who has what of a block.
+/// All data that the picture is drawn from: one block of C, in the chosen kernel and beside it in
+/// `naive`, k-tile by k-tile; or for a rung above shared-tile, each thread's elements of a block.
 struct Trace {
   Variant variant = Variant::shared_tile;  ///< chosen; the picture is of `block.variant`
   int tile = 0, m = 0, n = 0, k = 0;
@@ -193,7 +193,7 @@ struct Trace {
   std::int64_t global_loads = 0;  ///< elements of A and B loaded by the whole launch of `variant`
   std::int64_t naive_global_loads = 0;  ///< the same for `naive`
   Races races;
-  /// For a rung above shared-tile it and those below it, from shared-tile on; else none.
+  /// For a rung above shared-tile: it and those below, from shared-tile on; otherwise none.
   std::vector<Rung> rungs;
 
   int first_row() const { return block_row * tile; }
@@ -204,7 +204,7 @@ struct Trace {
   bool operator==(const Trace&) const = default;
 };
 
-/// The report's tables that say what a trace says.
+/// The report's tables that follow from a trace.
 std::vector<lab::Table> tables_of(const Trace& trace);
 
 }  // namespace tilestep::tiling

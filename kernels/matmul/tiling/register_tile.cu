@@ -1,17 +1,17 @@
-// C = A·B: rungs that compute more than one element of C a thread. In `shared_tile` every product
-// needs two reads of shared memory; what a thread keeps in registers it reads once for many
+// C = A·B: rungs that compute more than one element of C per thread. In `shared_tile` every product
+// needs two reads of shared memory; an operand kept in a register is read once for many
 // products.
 //
-//   register_tile_1d   8 rows × 1 column a thread: 9 reads for 8 products
-//   register_tile_2d   8 rows × 8 columns a thread: 16 reads for 64 products
+//   register_tile_1d   8 rows × 1 column per thread: 9 reads for 8 products
+//   register_tile_2d   8 rows × 8 columns per thread: 16 reads for 64 products
 //   vectorized         the same with float4: loads of 16 bytes from global memory, and reads of 16
-//                      bytes from a turned A tile, in which a thread's rows are neighbours
+//                      bytes from a transposed A tile, in which a thread's rows are adjacent
 //
-// A tape, which is nothing when a kernel is timed, records what a thread reads of the tiles and which
-// elements of C it stores.
+// A tape, which compiles to nothing when a kernel is timed, records a thread's reads of the tiles and
+// the elements of C that it stores.
 //
 // A [m × k], B [k × n], C [m × n], FP32, row-major. With kWhole the shape is a multiple of the
-// tile, and nothing is checked; else what lies outside is loaded as 0 and not stored.
+// tile, and nothing is checked; otherwise elements outside are loaded as 0 and not stored.
 
 #include "kernels/matmul/tiling/rungs.hpp"
 
@@ -19,7 +19,7 @@ namespace tilestep::tiling::SIMT_BACKEND {
 
 // ---- one column of results ----------------------------------------------------------------------
 
-/// 64 × 64 of C a block, 512 threads: thread t has column t % 64 and the rows from 8·(t / 64) on.
+/// 64 × 64 of C per block, 512 threads: thread t has column t % 64 and the 8 rows from 8·(t / 64).
 /// A warp reads one element of A for all its lanes, and 32 neighbours of B.
 template <bool kWhole, class In, class Tape>
 __global__ void __launch_bounds__(512)
@@ -34,12 +34,12 @@ __global__ void __launch_bounds__(512)
   const int thread = static_cast<int>(threadIdx.x);
   const int first_row = static_cast<int>(blockIdx.y) * kTile;
   const int first_column = static_cast<int>(blockIdx.x) * kTile;
-  // What this thread loads: one element of each tile.
+  // This thread loads one element of each tile …
   const int a_row = thread / kDepth;
   const int a_kk = thread % kDepth;
   const int b_kk = thread / kTile;
   const int b_column = thread % kTile;
-  // What it computes.
+  // … and computes a column of results.
   const int column = thread % kTile;
   const int row = thread / kTile * kRows;
 
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(512)
 
 // ---- a square of results ------------------------------------------------------------------------
 
-/// 128 × 128 of C a block, 256 threads: thread t has 8 × 8 neighbours.
+/// 128 × 128 of C per block, 256 threads: thread t has 8 × 8 adjacent elements.
 template <bool kWhole, class In, class Tape>
 __global__ void __launch_bounds__(kThreads, 2)
     register_tile_2d(In a, In b, Out c, GemmShape shape, Tape tape) {
@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(kThreads, 2)
 
 // ---- sixteen bytes at a time --------------------------------------------------------------------
 
-/// Four neighbours of a row, 0 where they lie outside.
+/// Four adjacent elements of a row, 0 for those outside.
 template <bool kWhole, class In>
 __device__ __forceinline__ float4 load_row4(In from, int row, int column, int rows, int columns) {
   if constexpr (kWhole) {
@@ -148,9 +148,9 @@ __device__ __forceinline__ float4 load_row4(In from, int row, int column, int ro
 }
 
 /// The same tile; thread t has rows 4·(t / 16) … +3 and those 64 below, columns 4·(t % 16) … +3 and
-/// those 64 to the right. Were its 8 columns neighbours, the float4 reads of a warp would be 32
-/// bytes apart and meet in half of the banks. Rows of the A tile are padded by 4 floats: turned, a
-/// warp's stores would else meet in few banks; 4 keep rows aligned to 16 bytes.
+/// those 64 to the right. If its 8 columns were adjacent, the float4 reads of a warp would be 32
+/// bytes apart and use only half of the banks. Rows of the A tile are padded by 4 floats: otherwise
+/// a warp's transposed stores would hit few banks; 4 keep rows aligned to 16 bytes.
 template <bool kWhole, class In, class Tape>
 __global__ void __launch_bounds__(kThreads, 2)
     vectorized(In a, In b, Out c, GemmShape shape, Tape tape) {

@@ -1,8 +1,8 @@
 #pragma once
 
 /// \file
-/// What the lesson's kernels share: accessors, and who computes which tile. Loops over a thread's
-/// registers are unrolled, or the registers would become an array in memory.
+/// Code shared by the lesson's kernels: accessors, and the mapping of blocks to tiles. Loops over a
+/// thread's registers are unrolled, otherwise the registers would become an array in memory.
 
 #include <cstddef>
 #include <cstdint>
@@ -98,12 +98,12 @@ __device__ __forceinline__ auto elements(const Array& array) {
   }
 }
 
-/// Four neighbours with one instruction.
+/// Four adjacent elements with one instruction.
 __device__ __forceinline__ float4 load4(simt::Global<const float> from) {
   return simt::as<const float4>(from)[0];
 }
 
-/// Four neighbours into four registers.
+/// Four adjacent elements into four registers.
 template <class Tile>
 __device__ __forceinline__ void read4(float* registers, Tile from) {
   const float4 four = elements<float4>(from)[0];
@@ -148,15 +148,15 @@ __device__ __forceinline__ void copy16(simt::Shared<std::uint16_t> to,
 
 using Out = simt::Global<float>;
 
-// ---- who computes what --------------------------------------------------------------------------
+// ---- blocks and tiles --------------------------------------------------------------------------
 
 struct TileIndex {
   int row, column;
 };
 
 /// The tile of C of the calling block, in tiles. Blocks start in order of their number; in groups
-/// of kGroup rows of tiles, column by column, those that run together share rows of A and columns
-/// of B, which L2 then holds.
+/// of kGroup rows of tiles, column by column, blocks that run together share rows of A and columns
+/// of B, which then stay in L2.
 template <int kGroup>
 __device__ __forceinline__ TileIndex grouped_tile(int tiles_down, int tiles_across) {
   const int block = static_cast<int>(blockIdx.x);
@@ -171,7 +171,7 @@ constexpr int tiles_of(int size, int tile) {
   return (size + tile - 1) / tile;
 }
 
-/// Stores four neighbours of a row of C; without kWhole those that lie inside.
+/// Stores four adjacent elements of a row of C; without kWhole only those inside.
 template <bool kWhole, class To>
 __device__ __forceinline__ void store_row4(To c, int row, int column, const GemmShape& shape,
                                            const float* values) {
@@ -197,12 +197,12 @@ __device__ __forceinline__ void store_pair(To c, int row, int column, const Gemm
   }
 }
 
-// ---- the tiling of rungs with a square of results a thread --------------------------------------
+// ---- the tiling of rungs with a square of results per thread ------------------------------------
 
 constexpr int kEdge = 128;     // of the block's tile of C
 constexpr int kDepth = 8;      // of the tiles along k
 constexpr int kThreads = 256;  // 16 × 16, each with 8 × 8 elements of C
 constexpr int kSquare = 8;
-constexpr int kPitch = kEdge + 4;  // of a turned A tile (k down, rows across)
+constexpr int kPitch = kEdge + 4;  // of a transposed A tile (k down, rows across)
 
 }  // namespace tilestep::tiling::SIMT_BACKEND

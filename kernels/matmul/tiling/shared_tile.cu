@@ -3,21 +3,21 @@
 // element of C.
 //
 //   naive        a thread walks along its row of A and down its column of B; neighbours in a warp
-//                have neighbouring rows, so that their loads lie k elements apart
+//                have neighbouring rows, so their loads of A are k elements apart
 //   coalesced    neighbours have neighbouring columns: the warp's loads of B, and its stores to C,
 //                are next to each other
 //   shared_tile  the block loads a tile of A and one of B once, into shared memory, where every
 //                element is read `tile` times
 //
-// The rungs above are in register_tile.cu, double_buffered.cu, warp_tile.cu and tensor_core.cu. What
-// lies between kernel and accessors is in simt/simt.hpp: compiled by nvcc, an accessor is a plain
-// pointer. A tape records what the picture shows and is nothing when a kernel is timed.
+// The rungs above are in register_tile.cu, double_buffered.cu, warp_tile.cu and tensor_core.cu. The
+// accessors are defined in simt/simt.hpp: compiled by nvcc, an accessor is a plain pointer. A tape
+// records the picture's data and compiles to nothing when a kernel is timed.
 
 #include "kernels/matmul/tiling/rungs.hpp"
 
 namespace tilestep::tiling::SIMT_BACKEND {
 
-/// Notes a thread's sum where a k-tile ends. A block has tile × tile threads.
+/// Notes a thread's sum at the end of a k-tile. A block has tile × tile threads.
 template <class Tape>
 __device__ void note_sum(const Tape& tape, int kk, int k, float sum) {
   const int tile = static_cast<int>(blockDim.x);
@@ -65,8 +65,8 @@ __global__ void __launch_bounds__(1024)
   c[row * shape.n + column] = sum;
 }
 
-/// The tile's edge and the pitch of the A tile (floats from one of its rows to the next), known to
-/// the compiler when the kernel is timed and given at run time for the picture.
+/// The tile's edge and the pitch of the A tile (floats from one of its rows to the next): compile-time
+/// constants in the timed kernel, run-time values for the picture.
 struct TileSize {
   int edge = 0, pitch = 0;
 };
@@ -76,9 +76,9 @@ struct FixedTileSize {
   static constexpr int pitch = kPitch;
 };
 
-/// A thread loads one element of each tile; A's tile is turned on its way into shared memory (k
-/// down, rows across), as all rungs above keep it. Turned, a warp's stores go down a column:
-/// without padding they meet in few banks.
+/// A thread loads one element of each tile; A's tile is stored transposed in shared memory (k down,
+/// rows across), as the faster rungs keep it. So a warp's stores go down a column: without padding
+/// they hit few banks.
 template <RemovedBarrier kRemoved, class Size, class In, class Tape>
 __global__ void __launch_bounds__(1024)
     shared_tile(In a, In b, Out c, GemmShape shape, Size size, FirstBlock first, Tape tape) {

@@ -1,16 +1,16 @@
-// C = A·B on tensor cores: BF16 in, FP32 accumulated and written. One instruction of a warp,
-// mma.sync.m16n8k16, multiplies 16 × 16 of A by 16 × 8 of B: 2048 products where an FMA of a warp
-// makes 32.
+// C = A·B on tensor cores: BF16 inputs, FP32 accumulators and output. One warp instruction,
+// mma.sync.m16n8k16, multiplies 16 × 16 of A by 16 × 8 of B: 2048 products where a warp's FMA
+// computes 32.
 //
-//   - cp.async brings tiles of A and B into one of several stages of shared memory, 16 bytes at a
+//   - cp.async copies tiles of A and B into one of several stages of shared memory, 16 bytes at a
 //     time
-//   - ldmatrix reads them as the fragments that mma wants, four 8 × 8 matrices at once
-//   - a 16-byte chunk of a row lies at a place that depends on the row (an XOR of its low bits), so
-//     that the eight rows of a matrix lie in all 32 banks, with no padding
+//   - ldmatrix reads them as the fragments that mma needs, four 8 × 8 matrices at a time
+//   - the place of a 16-byte chunk in its row depends on the row (an XOR with its low bits), so that
+//     the eight rows of a matrix cover all 32 banks, without padding
 //   - the fragments of the next 16 k are read while the current ones are multiplied
 //
 // A [m × k], B [k × n] are BF16 bit patterns, C [m × n] is FP32, row-major. With kWhole the shape
-// is a multiple of the tile; else what lies outside is stored as 0 in shared memory. Fragment
+// is a multiple of the tile; otherwise elements outside are 0 in shared memory. Fragment
 // layouts: simt/mma.hpp. Needs compute capability 8.0.
 
 #include "kernels/matmul/tiling/rungs.hpp"
@@ -20,8 +20,8 @@ namespace tilestep::tiling::SIMT_BACKEND {
 using Bits = std::uint16_t;
 constexpr int kChunk = 8;  // elements in 16 bytes
 
-/// kTileM × kTileN of C a block, kWarpM × kWarpN a warp; kDepth along k, kStages in shared memory;
-/// kBlocks a multiprocessor.
+/// kTileM × kTileN of C per block, kWarpM × kWarpN per warp; kDepth along k, kStages in shared
+/// memory; kBlocks per multiprocessor.
 template <int kM, int kN, int kK, int kWM, int kWN, int kS, int kB>
 struct MmaTiling {
   static constexpr int kTileM = kM, kTileN = kN, kDepth = kK;
@@ -40,13 +40,13 @@ struct MmaTiling {
                 kSteps % 2 == 0);
   static_assert(kATile % (kChunk * kThreads) == 0 && kBTile % (kChunk * kThreads) == 0);
 
-  // Chunk c of row r lies at chunk c ^ key(r): 8 rows of one chunk number are then in all 32 banks.
-  // In a row of 4 chunks two rows fill the banks once, so that rows pair up.
+  // Chunk c of row r is stored at chunk c ^ key(r): 8 rows of one chunk number then cover all 32
+  // banks. With 4 chunks per row, two rows cover the banks once, so rows pair up.
   __device__ static constexpr int key_a(int row) { return kDepth == 32 ? row / 2 % 4 : row % 8; }
   __device__ static constexpr int key_b(int kk) { return kk % 8; }
 };
 
-/// One chunk to shared memory: `row` and `column` of a matrix of rows × columns, 0 for what lies
+/// One chunk to shared memory: `row` and `column` of a matrix of rows × columns, 0 for elements
 /// outside.
 template <bool kWhole, class In>
 __device__ __forceinline__ void copy_chunk(simt::Shared<Bits> to, In from, int row, int column,
@@ -63,14 +63,14 @@ __device__ __forceinline__ void copy_chunk(simt::Shared<Bits> to, In from, int r
   }
 }
 
-/// This thread's part of the copies: where it reads next, and where that lies in a stage.
+/// This thread's share of the copies: where it reads next, and the place in a stage.
 template <class T, bool kWhole, class In>
 struct ChunkCopies {
   static constexpr int kChunksA = T::kDepth / kChunk;
   static constexpr int kChunksB = T::kTileN / kChunk;
   static constexpr int kRowsAtOnce = T::kThreads / kChunksA;
   static constexpr int kDepthAtOnce = T::kThreads / kChunksB;
-  // So all chunks of a thread have the same key.
+  // This gives all chunks of a thread the same key.
   static_assert(kRowsAtOnce % 8 == 0 && kDepthAtOnce % 8 == 0);
 
   int a_row, a_kk, b_kk, b_column;  // of the first chunk, in the matrices
@@ -109,9 +109,9 @@ struct ChunkCopies {
   }
 };
 
-/// Where a lane finds the rows that it names to ldmatrix: lane l names row l % 16 and chunk l / 16
-/// of each 16 × 16 piece of the warp's tiles. XOR takes the place of adding in the chunk's number,
-/// because what is put together has no bits in common.
+/// The rows that a lane passes to ldmatrix: lane l passes row l % 16 and chunk l / 16 of each
+/// 16 × 16 part of the warp's tiles. Chunk numbers are combined by XOR instead of addition, because
+/// the parts have no bits in common.
 template <class T>
 struct LaneRows {
   int a_row, a_chunk;  // in elements, from a stage's start
@@ -131,7 +131,7 @@ struct LaneRows {
   }
 };
 
-/// What a warp multiplies for 16 k.
+/// The operands of a warp for 16 values of k.
 template <class T>
 struct MmaFragments {
   unsigned a[T::kRowsOfA][4];
@@ -177,10 +177,10 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
       copies.start(shape, stage * T::kDepth, a_tiles + stage * T::kATile,
                    b_tiles + stage * T::kBTile);
     }
-    simt::cp_async_commit();  // an empty group too: so the groups can be counted
+    simt::cp_async_commit();  // empty groups too, so that the groups can be counted
   }
   simt::cp_async_wait<T::kStages - 2>();
-  __syncthreads();  // everybody's part of the first stage must have arrived
+  __syncthreads();  // all threads' copies of the first stage must have arrived
 
   float sums[T::kRowsOfA][T::kColumnsOfB * 2][4] = {};
   MmaFragments<T> fragments[2];
@@ -195,14 +195,14 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
         next = 0;
         reading = reading + 1 == T::kStages ? 0 : reading + 1;
         simt::cp_async_wait<T::kStages - 2>();
-        // Everybody's part of the next stage must have arrived before it is read, and everybody
+        // All threads' copies of the next stage must have arrived before it is read, and all threads
         // must have read the current one before the next copies overwrite it.
         __syncthreads();
       }
       fragments[(step + 1) % 2].read(a_read + reading * T::kATile, b_read + reading * T::kBTile,
                                      rows, next);
       if (step == 0) {
-        // The stage that is written now was read in the tile before, up to the barrier above.
+        // The stage written now was read for the previous tile, up to the barrier above.
         if (number + T::kStages - 1 < tiles) {
           copies.start(shape, (number + T::kStages - 1) * T::kDepth, a_tiles + writing * T::kATile,
                        b_tiles + writing * T::kBTile);

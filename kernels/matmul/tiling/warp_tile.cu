@@ -1,22 +1,22 @@
-// C = A·B: the top FP32 rung. Against `double_buffered`:
+// C = A·B: the top FP32 rung. Changes from `double_buffered`:
 //
 //   - a block's tile of C is divided among its warps, and a warp's among its lanes, so that the
-//     lanes of a warp share what they read: of 32 lanes, 4 read the same rows of A and 8 the same
-//     columns of B, and the order of the lanes lets the hardware serve such a read in two goes
-//   - 8 × 16 elements of C a thread: 24 numbers read for 128 products
-//   - more than two stages of tiles, so that a copy has several steps of time to arrive
-//   - what the next k needs is read from shared memory while the current k is multiplied
+//     lanes of a warp share their reads: of 32 lanes, 4 read the same rows of A and 8 the same
+//     columns of B, and the order of the lanes lets the hardware serve such a read in two passes
+//   - 8 × 16 elements of C per thread: 24 numbers read for 128 products
+//   - more than two stages of tiles, so that a copy has several steps to arrive
+//   - the operands of the next k are read from shared memory while the current k is multiplied
 //   - blocks start in groups of tiles that share rows of A and columns of B, which stay in L2
 //
 // A [m × k], B [k × n], C [m × n], FP32, row-major. With kWhole the shape is a multiple of the
-// tile; else what lies outside is copied as 0 and not stored.
+// tile; otherwise elements outside are copied as 0 and not stored.
 
 #include "kernels/matmul/tiling/rungs.hpp"
 
 namespace tilestep::tiling::SIMT_BACKEND {
 
-/// kTileM × kTileN of C a block, kWarpM × kWarpN a warp, kThreadM × kThreadN a thread; tiles of
-/// kDepth along k, kStages of them in shared memory; kBlocks a multiprocessor.
+/// kTileM × kTileN of C per block, kWarpM × kWarpN per warp, kThreadM × kThreadN per thread; tiles of
+/// kDepth along k, kStages of them in shared memory; kBlocks per multiprocessor.
 template <int kM, int kN, int kK, int kWM, int kWN, int kTM, int kTN, int kS, int kB>
 struct WarpTiling {
   static constexpr int kTileM = kM, kTileN = kN, kDepth = kK;
@@ -24,8 +24,8 @@ struct WarpTiling {
   static constexpr int kThreadM = kTM, kThreadN = kTN;
   static constexpr int kStages = kS, kBlocks = kB;
   static constexpr int kThreads = kM / kWM * (kN / kWN) * 32;
-  // A's tile is turned (k down, rows across); 4 floats of padding keep its rows aligned to 16 bytes
-  // and spread a warp's turned stores over all banks.
+  // A's tile is transposed (k down, rows across); 4 floats of padding keep its rows aligned to 16
+  // bytes and spread a warp's transposed stores over all banks.
   static constexpr int kPitch = kM + 4;
   static constexpr int kATile = kK * kPitch;
   static constexpr int kBTile = kK * kN;
@@ -33,18 +33,18 @@ struct WarpTiling {
   // A warp is 8 lanes down and 4 across; each lane has groups of 4 rows and 4 columns.
   static_assert(kWM == 8 * kTM && kWN == 4 * kTN && kTM % 4 == 0 && kTN % 4 == 0);
   static_assert(kK % 8 == 0 && kM * kK % kThreads == 0 && kK * kN % (4 * kThreads) == 0);
-  static constexpr int kCopiesA = kM * kK / kThreads;      // of 4 bytes, a thread
+  static constexpr int kCopiesA = kM * kK / kThreads;      // of 4 bytes, per thread
   static constexpr int kCopiesB = kK * kN / 4 / kThreads;  // of 16 bytes
 };
 
-/// This thread's part of the copies: where it reads next, and where that lies in a stage.
+/// This thread's share of the copies: where it reads next, and the place in a stage.
 template <class T, bool kWhole, class In>
 struct FloatCopies {
-  // A: 8 neighbours of a row, then the next row, so that a warp fills 32 different banks; after all
-  // rows the next 8 of k.
+  // A: 8 adjacent elements of a row, then the next row, so that a warp fills 32 different banks;
+  // after all rows the next 8 of k.
   static constexpr int kRowsAtOnce = T::kThreads / 8;
   static constexpr int kPassesDown = T::kTileM / kRowsAtOnce;
-  // B: 4 neighbours a thread, row by row.
+  // B: 4 adjacent elements per thread, row by row.
   static constexpr int kThreadsAcross = T::kTileN / 4;
   static constexpr int kDepthAtOnce = T::kThreads / kThreadsAcross;
   static_assert(T::kTileM % kRowsAtOnce == 0 && T::kThreads % kThreadsAcross == 0);
@@ -94,15 +94,15 @@ struct FloatCopies {
   }
 };
 
-/// What a thread multiplies at one k.
+/// The operands of a thread at one k.
 template <class T>
 struct Fragments {
   float a[T::kThreadM];
   float b[T::kThreadN];
 
-  /// `a_row` and `b_row` point to this thread's first row and column at the wanted k. Groups of 4
-  /// lie a quarter of a warp tile apart (or what the number of groups makes of it), so that the
-  /// lanes' groups are neighbours.
+  /// `a_row` and `b_row` point to this thread's first row and column at the wanted k. Its groups of
+  /// 4 rows are 32 rows apart and its groups of 4 columns 16 columns apart, so that the groups of
+  /// neighbouring lanes are adjacent.
   template <class Tile>
   __device__ __forceinline__ void read(Tile a_row, Tile b_row) {
 #pragma unroll
@@ -131,8 +131,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
   const int first_column = tile.column * T::kTileN;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  // Lanes 0 and 1 share rows, 0 and 2 share columns: in this order a 16-byte read, which goes by
-  // quarters of a warp, needs two goes and not four.
+  // Lanes 0 and 1 share rows, 0 and 2 share columns: in this order a 16-byte read, which is served by
+  // quarters of a warp, needs two passes instead of four.
   const int lane_row = (lane >> 1 & 1) | (lane >> 3 & 3) << 1;
   const int lane_column = (lane & 1) | (lane >> 2 & 1) << 1;
   const int row = warp / (T::kTileN / T::kWarpN) * T::kWarpM + lane_row * 4;
@@ -146,10 +146,10 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
       copies.start(shape, stage * T::kDepth, a_tiles + stage * T::kATile,
                    b_tiles + stage * T::kBTile);
     }
-    simt::cp_async_commit();  // an empty group too: so the groups can be counted
+    simt::cp_async_commit();  // empty groups too, so that the groups can be counted
   }
   simt::cp_async_wait<T::kStages - 2>();
-  __syncthreads();  // everybody's part of the first stage must have arrived
+  __syncthreads();  // all threads' copies of the first stage must have arrived
 
   float sums[T::kThreadM][T::kThreadN] = {};
   Fragments<T> fragments[2];
@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
   int reading = 0;
   int writing = T::kStages - 1;
   for (int step = 0; step < steps; ++step) {
-    // The stage that is written now was read in the step before, up to the barrier below.
+    // The stage written now was read in the previous step, up to the barrier below.
     if (step + T::kStages - 1 < steps) {
       copies.start(shape, (step + T::kStages - 1) * T::kDepth, a_tiles + writing * T::kATile,
                    b_tiles + writing * T::kBTile);
@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
         next = 0;
         reading = reading + 1 == T::kStages ? 0 : reading + 1;
         simt::cp_async_wait<T::kStages - 2>();
-        // Everybody's part of the next stage must have arrived before it is read, and everybody
+        // All threads' copies of the next stage must have arrived before it is read, and all threads
         // must have read the current one before the next step overwrites it.
         __syncthreads();
       }

@@ -1,12 +1,12 @@
 // Coalescing: the kernel of the lesson. Each thread copies one element.
 //
-//   gather    out[i] = in[…]: loads by pattern, stores plainly
-//   scatter   out[…] = in[i]: loads plainly, stores by pattern
+//   gather    out[i] = in[…]: loads follow the pattern, stores are in order
+//   scatter   out[…] = in[i]: loads are in order, stores follow the pattern
 //
-// Which element is thread i's is all that the patterns differ in. The pattern is known to the
-// compiler: of the switch the line of one pattern is left. The same lines with several loads a thread
-// are in sweep.cu, the ladders of copies and transposes in ladders.cu. What lies between kernel and
-// accessors is in simt/simt.hpp: compiled by nvcc, an accessor is a plain pointer.
+// The patterns differ only in the element that thread i accesses. The pattern is a compile-time
+// constant, so only its line of the switch remains. The same lines with several loads per thread are
+// in sweep.cu, the ladders of copies and transposes in ladders.cu. The accessors are defined in
+// simt/simt.hpp: compiled by nvcc, an accessor is a plain pointer.
 
 #include <cstdint>
 
@@ -23,8 +23,8 @@ __device__ inline Index permuted_in_warp(Index i, const PatternShape& s) {
   return i - lane + (lane * s.lane_multiplier + s.lane_addend) % 32;  // [step: permuted-warp]
 }
 
-/// All elements in another order. Each step can be undone, so that no two threads meet; what falls
-/// past the end goes round again.
+/// All elements in another order. Each step is invertible, so no two threads get the same element; an
+/// index past the end is permuted again.
 __device__ inline Index permuted(Index i, const PatternShape& s) {
   unsigned x = static_cast<unsigned>(i);
   do {

@@ -7,7 +7,7 @@
 #include "kernels/base/simt/simt.hpp"
 #include "kernels/memory/coalescing/patterns.hpp"
 
-/// What the lesson's driver asks of its kernels; launch.cu answers, once for each backend.
+/// The kernels' interface to the lesson's driver; launch.cu implements it, once for each backend.
 namespace tilestep::coalescing {
 
 /// Sites on a tape: the two arrays of a launch by pattern, and a transpose's tile.
@@ -34,11 +34,11 @@ inline constexpr auto kCopyRungs = all_of<CopyRung>();
 /// How a copy is launched. `strided` and `coalesced` use `threads` alone.
 struct CopyConfig {
   int threads = 256;       ///< of a block: 128, 256, 512 or 1024
-  int packs = 4;           ///< 16-byte loads under way in each thread: 1, 2, 4 or 8
+  int packs = 4;           ///< 16-byte loads in flight per thread: 1, 2, 4 or 8
   bool streaming = false;  ///< hint to the caches that nothing is read or written again
   int blocks = 0;          ///< 0: as many as there is work for; else each takes chunk after chunk
 };
-/// Floats that a thread of the strided copy takes, one after the other.
+/// Consecutive floats per thread of the strided copy.
 inline constexpr int kStridedCopyFloats = 32;
 
 /// The ladder of transposes.
@@ -62,29 +62,29 @@ struct TransposeShape {
   int columns = 0;
   int tile = 32;              ///< edge of a block's tile: 32 or 64
   int thread_rows = 8;        ///< rows of the block's threads: 4, 8 or 16; each row has `tile`
-  bool down_columns = false;  ///< blocks that follow each other lie below each other
+  bool down_columns = false;  ///< consecutive blocks are placed below each other
 };
 
 /// How a sweep is launched.
 struct SweepConfig {
-  int loads = 1;            ///< of a thread before its first store: 1 or 4
+  int loads = 1;            ///< per thread before its first store: 1 or 4
   std::int64_t blocks = 0;  ///< 0: as many as there is work for; else each takes chunk after chunk
 };
 
 class Kernels : public simt::KernelSet {
  public:
   /// The timed kernel, asynchronous. `in` and `out` hold elements of `shape.element_bytes` and are
-  /// aligned to them: for a load `in` has array_elements and `out` elements, for a store the other
-  /// way round. With a tape its accesses are traced, and the first `blocks` blocks run alone.
+  /// aligned to them: for a load `in` has array_elements and `out` elements, for a store vice
+  /// versa. With a tape its accesses are traced, and the first `blocks` blocks run alone.
   virtual void access(simt::Device& device, const PatternShape& shape,
                       simt::Span<const unsigned char> in, simt::Span<unsigned char> out,
                       const simt::Tape& tape = {}, std::int64_t blocks = 0) const = 0;
 
-  /// The same accesses by more loads a thread or fewer blocks. Throws Error for loads that are not compiled.
+  /// The same accesses with more loads per thread or fewer blocks. Throws Error for loads that are not compiled.
   virtual void sweep(simt::Device& device, const PatternShape& shape, const SweepConfig& config,
                      simt::Span<const unsigned char> in, simt::Span<unsigned char> out) const = 0;
 
-  /// Fills with random bits that depend on `seed` and the position alone.
+  /// Fills with random bits that depend only on `seed` and the position.
   virtual void fill_random(simt::Device& device, simt::Span<unsigned> words,
                            unsigned seed) const = 0;
 
@@ -103,7 +103,7 @@ class Kernels : public simt::KernelSet {
                                 const simt::Tape& tape) const = 0;
 
   /// Adds to wrong[0] how many of the words of `out` [columns × rows] differ from the transpose
-  /// of what `fill_random` wrote to a [rows × columns] array; a copy is a matrix of one row.
+  /// of fill_random's [rows × columns] array; a copy is a matrix of one row.
   virtual void count_wrong(simt::Device& device, std::int64_t rows, std::int64_t columns,
                            unsigned seed, simt::Span<const unsigned> out,
                            simt::Span<unsigned long long> wrong) const = 0;

@@ -1,10 +1,10 @@
-// Coalescing: the ladders of the same job done well.
+// Coalescing: the ladders, each doing one job better and better.
 //
 // Copies of n floats:
 //
-//   copy_strided       each thread copies 32 floats in a row: neighbours are 128 bytes apart
+//   copy_strided       each thread copies 32 consecutive floats: neighbours are 128 bytes apart
 //   copy_coalesced     neighbouring threads copy neighbouring floats
-//   copy_vectorized    the same with 16 bytes a load and several loads under way at once
+//   copy_vectorized    the same with 16 bytes per load and several loads in flight
 //
 // Transposes, in [rows × columns] to out [columns × rows], FP32, row-major:
 //
@@ -55,8 +55,8 @@ __device__ void store_pack(float4& at, const float4& value) {
   }
 }
 
-/// 16 bytes a load, `kPacks` loads under way in each thread before the first store. A block takes
-/// chunks of kPacks packs a thread, one after the other if there are more chunks than blocks.
+/// 16 bytes per load, `kPacks` loads in flight per thread before the first store. A block copies
+/// chunks of kPacks packs per thread, several in turn if there are more chunks than blocks.
 template <int kPacks, bool kStreaming>
 __global__ void copy_vectorized(simt::Global<const float> in, simt::Global<float> out,
                                 Index count) {
@@ -75,7 +75,7 @@ __global__ void copy_vectorized(simt::Global<const float> in, simt::Global<float
       for (Index i = first; i < packs; i += threads) to[i] = from[i];
     }
   }
-  // Up to 3 floats are no whole pack.
+  // Up to 3 floats do not fill a pack.
   const Index rest = packs * 4 + threadIdx.x;
   if (blockIdx.x == 0 && rest < count) out[rest] = in[rest];
 }
@@ -104,8 +104,8 @@ __global__ void transpose_naive(simt::Global<const float> in, simt::Global<float
   }
 }
 
-/// A tile comes in along the input's rows and leaves along the output's rows; the turn happens in
-/// shared memory, whose element (row, column) is at row × kPitch + column.
+/// A tile is read along the input's rows and written along the output's rows; it is transposed in
+/// shared memory, where element (row, column) is at row × kPitch + column.
 template <int kTile, int kPitch, int kThreadRows, class Tape>
 __global__ void transpose_tile(simt::Global<const float> in, simt::Global<float> out, int rows,
                                int columns, bool down_columns, Tape tape) {
@@ -114,7 +114,7 @@ __global__ void transpose_tile(simt::Global<const float> in, simt::Global<float>
   const int x = static_cast<int>(threadIdx.x);
   const int y = static_cast<int>(threadIdx.y);
 
-  float held[kTile / kThreadRows];  // all loads are under way before the first is needed
+  float held[kTile / kThreadRows];  // all loads are in flight before the first is needed
   for (int k = 0; k < kTile / kThreadRows; ++k) {
     const Index row = place.row + y + k * kThreadRows;
     const Index column = place.column + x;
@@ -148,7 +148,7 @@ __global__ void fill_random(simt::Global<unsigned> words, Index count, unsigned 
   if (i < count) words[i] = random_word(i, seed);
 }
 
-/// Word (column, row) of `out` must be word (row, column) of what fill_random wrote.
+/// Word (column, row) of `out` must be fill_random's word (row, column).
 __global__ void count_wrong(simt::Global<const unsigned> out, Index rows, Index columns,
                             unsigned seed, simt::Global<unsigned long long> wrong) {
   const Index i = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x;

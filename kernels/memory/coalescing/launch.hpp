@@ -9,7 +9,7 @@
 
 #include "kernels/memory/coalescing/kernels.hpp"
 
-/// What launch.cu and launch_sweep.cu share; compiled apart, so that an edited access.cu takes no longer than one of them.
+/// Shared by launch.cu and launch_sweep.cu, which are compiled separately, so that an edited access.cu compiles faster.
 namespace tilestep::coalescing::SIMT_BACKEND {
 
 /// Starts the sweep of `Kernels::sweep`; its arguments are checked.

@@ -54,7 +54,7 @@ std::vector<WarpRequest> requests_of(const std::vector<simt::TraceRecord>& recor
   return ordered;
 }
 
-/// Traced addresses of the pattern's requests that are not what its definition says.
+/// Traced addresses of the pattern's requests that differ from its definition.
 std::int64_t wrong_offsets(const PatternShape& shape, const std::vector<WarpRequest>& requests) {
   IndexWalk walk(shape);
   std::int64_t wrong = 0;
@@ -109,7 +109,7 @@ void run_kernels(Outcome& outcome, simt::Device& device, lab::Progress& progress
       wrong_elements(shape, shape.elements, arrays.host_in, timed, Arrays::kUntouched);
   progress.check();
   outcome.wrong_traced = wrong_elements(shape, threads, arrays.host_in, traced, Arrays::kUntouched);
-  // Lanes that store to one place: which one wins may differ from launch to launch.
+  // If lanes store to one place, the one that wins may differ from launch to launch.
   const bool one_place = shape.pattern == Pattern::broadcast && shape.access == Access::store;
   outcome.differ = one_place ? 0 : differing(shape, threads, traced, timed);
   outcome.wrong_offsets = wrong_offsets(shape, trace.requests);
@@ -125,7 +125,7 @@ void run_kernels(Outcome& outcome, simt::Device& device, lab::Progress& progress
   };
   try {
     outcome.counted = simt::count_global_traffic(device, launch);
-  } catch (const simt::CountersBusy& busy) {  // the rest of the run is as good without them
+  } catch (const simt::CountersBusy& busy) {  // the rest of the run is fine without them
     trace.counters_available = false;
     trace.counters_reason = busy.what();
   }
@@ -230,7 +230,7 @@ TraceTotals pattern_totals(const std::vector<WarpRequest>& requests, int element
   return totals;
 }
 
-/// What of a run is of the GPU that it ran on.
+/// The parts of a run that depend on the GPU that it ran on.
 static const lab::Replay& replay_of_runs() {
   static const lab::Replay kReplay{
       .of_machine = {{"trace.counters", "whether the chip counts"},
@@ -241,8 +241,7 @@ static const lab::Replay& replay_of_runs() {
 const lab::Lesson& lesson() {
   static const auto lesson =
       lab::LessonOf<Params>(
-          kLesson,
-          "Memory arrives in 32-byte sectors: what counts is how many of them a warp touches.",
+          kLesson, "Memory moves in 32-byte sectors: the fewer of them a warp touches, the better.",
           knob_table(), run, bench_report, "patterns")
           .with_telling({{"neighbours",
                           "Neighbouring threads load neighbouring floats: four sectors per "

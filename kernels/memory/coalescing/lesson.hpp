@@ -13,7 +13,7 @@
 #include "kernels/memory/coalescing/patterns.hpp"
 
 /// The coalescing lesson: which 32-byte sectors of memory one warp's request touches, what share of
-/// their bytes is used, and what that does to bandwidth. CUDA C++ Best Practices Guide, "Coalesced
+/// their bytes is used, and the effect on bandwidth. CUDA C++ Best Practices Guide, "Coalesced
 /// Access to Global Memory"; CUDA C++ Programming Guide, "Device Memory Accesses".
 namespace tilestep::coalescing {
 
@@ -27,10 +27,10 @@ struct Params {
   ElementSize element_size = ElementSize::bytes_4;
   Access access = Access::load;
   int fields = 4;
-  std::int64_t elements = 1024;  ///< that the launch accesses, one a thread
+  std::int64_t elements = 1024;  ///< that the launch accesses, one per thread
   std::int64_t seed = 1;
-  /// "0:5,3:0": in custom lane 0 takes element 5 of its warp's, lane 3 element 0; all others that of their own
-  /// number. Of two of a lane the later one holds.
+  /// "0:5,3:0": in custom lane 0 takes element 5 of its warp's, lane 3 element 0; all others the one of their own
+  /// number. If a lane is listed twice, the later entry counts.
   std::string lanes = {};
 
   constexpr int element_bytes() const { return 1 << static_cast<int>(element_size); }
@@ -43,7 +43,7 @@ struct Params {
 const lab::KnobTable<Params>& knob_table();
 /// Which of its warp's elements each lane takes in custom.
 std::array<int, kLanes> lane_elements(const Params& params);
-/// The knob `lanes` of such a choice.
+/// The value of the knob `lanes` for such a choice.
 std::string lanes_text(const std::array<int, kLanes>& elements);
 /// The settings that `pattern` depends on besides element_bytes, access and elements: "stride",
 /// "offset", "fields", "seed", "lanes", or "" if none.
@@ -53,18 +53,18 @@ std::optional<lab::KnobValue> setting_of(const Params& params);
 /// 1-based lines of kSourcePath, as this build has it.
 struct SourceLines {
   int access = 0;  ///< the statement that loads and stores
-  int index = 0;   ///< the pattern's arithmetic; the same line where it fits into the statement
+  int index = 0;   ///< the pattern's arithmetic; the same line if it is part of the statement
 };
 SourceLines source_lines(Pattern pattern, Access access);
 /// The statement as the kernel executes it, with the numbers of `params`: "out[i] = in[i × 2]".
 std::string statement(const Params& params);
-/// The launch that `params` ask for; `array_elements` is the size of the array that the pattern
+/// The launch that `params` describe; `array_elements` is the size of the array that the pattern
 /// indexes (the other array has `elements`).
 PatternShape shape_of(const Params& params);
 
 /// Which of a warp's two requests: the one whose addresses the pattern chooses, or the plain one
-/// ([i]) on the other array. A warp that loads by pattern then stores plainly; a warp that stores
-/// by pattern has loaded plainly before.
+/// ([i]) on the other array. A warp that loads by pattern then stores in order; a warp that stores
+/// by pattern has loaded in order before.
 enum class Site { pattern, plain };
 constexpr auto names_of(Site) {
   return std::to_array<std::string_view>({"pattern", "plain"});
@@ -97,7 +97,7 @@ struct Sector {
 /// The sectors that `request` touches with accesses of `element_bytes`, in ascending order.
 std::vector<Sector> touched_sectors(const WarpRequest& request, int element_bytes);
 
-/// What a request costs, counted from its lanes' addresses.
+/// The cost of a request, counted from its lanes' addresses.
 struct RequestStats {
   int lanes = 0;
   int sectors = 0;        ///< different 32-byte sectors with at least one touched byte
@@ -125,8 +125,8 @@ inline constexpr int kBankBytes = 4;
 /// Ways of a request with these byte offsets (4-byte accesses).
 int bank_ways(const std::array<std::int32_t, kLanes>& byte_offset);
 
-/// All that the picture is drawn from: the requests of the first blocks, in the order block, warp,
-/// and the order of execution within the warp (two requests a warp).
+/// All data that the picture is drawn from: the requests of the first blocks, in the order block, warp,
+/// and the order of execution within the warp (two requests per warp).
 struct Trace {
   Pattern pattern = Pattern::strided;
   Access access = Access::load;
@@ -145,10 +145,10 @@ struct Trace {
   /// One request to shared memory of each kind, by the transposes with a tile.
   std::vector<TileRequest> tile_requests;
 
-  /// Requests of the first warp: they are shown in full, a step each. The rest, which repeats them, is one
-  /// more step, of a phase a warp.
+  /// Requests of the first warp: they are shown in full, one step each. The rest, which repeats them, is one
+  /// more step, with one phase per warp.
   std::size_t requests_in_full() const;
-  /// The step, from 1, and the phase of it in which a request comes on show.
+  /// The step, from 1, and its phase in which a request is shown.
   std::pair<int, int> shown_at(std::size_t request) const;
   /// Position of the pattern's request of each traced warp in `requests`.
   std::vector<std::size_t> pattern_requests() const;
@@ -156,13 +156,13 @@ struct Trace {
 };
 
 /// Compact: a request is {"block", "warp", "site": "pattern"|"plain", "kind": "load"|"store",
-/// "bytes": [one offset a lane, null for a lane that took no part]}. Statistics are not written;
+/// "bytes": [one offset per lane, null for an inactive lane]}. Statistics are not written;
 /// they follow from the addresses.
 nlohmann::json to_json(const Trace& trace);
 /// Throws Error saying which member is missing or wrong.
 Trace trace_from_json(const nlohmann::json& json);
 
-/// The report's tables that say what a trace says.
+/// The report's tables that follow from a trace.
 std::vector<lab::Table> tables_of(const Trace& trace);
 
 }  // namespace tilestep::coalescing

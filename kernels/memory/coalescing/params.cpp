@@ -94,7 +94,7 @@ void check_elements(const Params& params) {
                    fmt::format("{}–{}: the array is limited to 512 MiB", kLanes, most), most);
 }
 
-/// What stands in the brackets of the array that the pattern indexes.
+/// The index expression of the array that the pattern indexes.
 std::string index_text(const PatternShape& shape) {
   switch (shape.pattern) {
     case Pattern::sequential:
@@ -133,7 +133,7 @@ bool is_list_of_lanes(std::string_view text) {
          });
 }
 
-/// Who wins where two lanes store to one place is not defined.
+/// If two lanes store to one place, which one wins is undefined.
 void check_lanes(const Params& params) {
   if (params.pattern != Pattern::custom || params.access != Access::store) return;
   const std::array<int, kLanes> elements = lane_elements(params);
@@ -249,7 +249,7 @@ PatternShape shape_of(const Params& params) {
   shape.fields = params.fields;
   // Whole blocks, so that every field's array starts on a sector, a line and more.
   shape.pitch = rounded_up(params.elements, kThreadsPerBlock);
-  // As square as powers of two allow, and never so flat that a warp holds whole columns.
+  // As square as powers of two allow, but never so flat that a warp holds whole columns.
   shape.columns = kSmallestMatrixSide;
   while (shape.columns * shape.columns < params.elements) shape.columns *= 2;
   shape.rows = rounded_up(params.elements, shape.columns) / shape.columns;

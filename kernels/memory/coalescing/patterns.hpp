@@ -6,13 +6,13 @@
 
 #include "kernels/base/lab/names.hpp"
 
-/// What the kernels and the driver both name: access patterns, element sizes, sizes of a launch.
+/// Names shared by kernels and driver: access patterns, element sizes, launch sizes.
 namespace tilestep::coalescing {
 
 inline constexpr int kLanes = 32;             ///< threads of a warp
 inline constexpr int kThreadsPerBlock = 256;  ///< of the lesson's kernel
 inline constexpr int kWarpsPerBlock = kThreadsPerBlock / kLanes;
-inline constexpr int kSectorBytes = 32;  ///< what memory is fetched in
+inline constexpr int kSectorBytes = 32;  ///< the unit of a fetch
 inline constexpr int kLineBytes = 128;   ///< of L1 and L2: four sectors
 inline constexpr int kTracedBlocks = 8;  ///< the first blocks of the launch, whose warps are traced
 
@@ -29,7 +29,7 @@ enum class Pattern {
   soa,            ///< pitch + i: the second of `fields` arrays
   matrix_row,     ///< consecutive threads along a row of a row-major matrix
   matrix_column,  ///< consecutive threads down a column of it
-  custom,         ///< where each lane of a warp is sent, within kLaneElements of the warp's own
+  custom,         ///< each lane's chosen element, within kLaneElements of the warp's own
 };
 constexpr auto names_of(Pattern) {
   return std::to_array<std::string_view>({"sequential", "strided", "offset", "reversed",
@@ -37,7 +37,7 @@ constexpr auto names_of(Pattern) {
                                           "matrix-row", "matrix-column", "custom"});
 }
 inline constexpr auto kPatterns = all_of<Pattern>();
-/// A bench times those that have one form.
+/// The patterns that a bench times: those with one form.
 constexpr bool is_timed(Pattern pattern) {
   return pattern != Pattern::custom;
 }
@@ -60,7 +60,7 @@ struct PatternShape {
   Pattern pattern = Pattern::sequential;
   Access access = Access::load;
   int element_bytes = 4;
-  std::int64_t elements = 0;        ///< one a thread
+  std::int64_t elements = 0;        ///< one per thread
   std::int64_t array_elements = 0;  ///< of the array that the pattern indexes
   std::int64_t stride = 1;
   std::int64_t offset = 0;
@@ -69,9 +69,9 @@ struct PatternShape {
   std::int64_t rows = 1, columns = 1;  ///< of the matrix
   unsigned lane_multiplier = 1;        ///< permuted_warp: odd
   unsigned lane_addend = 0;
-  unsigned multiplier = 1;  ///< permuted: odd
-  unsigned mask = 0;        ///< permuted: the smallest 2^k − 1 that is not below elements − 1
-  unsigned shift = 0;       ///< permuted: half the bits of the mask
+  unsigned multiplier = 1;                 ///< permuted: odd
+  unsigned mask = 0;                       ///< permuted: the smallest 2^k − 1 ≥ elements − 1
+  unsigned shift = 0;                      ///< permuted: half the bits of the mask
   std::uint8_t lane_element[kLanes] = {};  ///< custom: which of the warp's elements each lane takes
 };
 

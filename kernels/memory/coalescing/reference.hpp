@@ -6,7 +6,7 @@
 
 #include "kernels/memory/coalescing/lesson.hpp"
 
-/// What the kernels ought to do, by walking the pattern's definition instead of its formula.
+/// The kernels' expected results, by walking the pattern's definition instead of its formula.
 namespace tilestep::coalescing {
 
 /// The indices of threads 0, 1, 2 …, found step by step: a stride is added up, a matrix walked cell

@@ -35,7 +35,7 @@ lab::Table requests_table(const Trace& trace) {
   return table;
 }
 
-/// Every pattern with the other knobs as they are: from its definition, not from a trace.
+/// Every pattern with the other knobs unchanged: from its definition, not from a trace.
 lab::Table patterns_table(const Params& params) {
   lab::Table table{
       "patterns",
@@ -47,7 +47,7 @@ lab::Table patterns_table(const Params& params) {
   for (const Pattern pattern : kPatterns) {
     Params other = params;
     other.pattern = pattern;
-    // No array is made here, so that no size is too large.
+    // No array is allocated here, so no size is too large.
     const PatternCost cost = reference_cost(shape_of(other), kComparedWarps);
     table.add({pattern, statement(other), cost.sectors_per_request(), cost.efficiency()});
   }
@@ -115,9 +115,9 @@ void add_counted(lab::Report& report, const Outcome& outcome) {
                           load ? traffic.load_requests : traffic.store_requests, "",
                           fmt::format("l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum", op)));
   report.add(lab::counted("dram_bytes_read", "hardware", traffic.dram_bytes_read, "B",
-                          "dram__bytes_read.sum; what L2 already holds is not read again"));
+                          "dram__bytes_read.sum; data already in L2 is not read again"));
   report.add(lab::counted("dram_bytes_written", "hardware", traffic.dram_bytes_written, "B",
-                          "dram__bytes_write.sum; what stays in L2 is written later"));
+                          "dram__bytes_write.sum; data kept in L2 is written later"));
 }
 
 // ---- checks -------------------------------------------------------------------------------------
@@ -129,22 +129,20 @@ void add_checks(lab::Report& report, const Outcome& outcome, const TraceTotals& 
                       "element; copying is exact, so the tolerance is 0."));
   report.add(lab::none_wrong("traced_output", outcome.wrong_traced,
                              "The same for the traced kernel and its blocks."));
-  report.add(lab::none_wrong("traced_equals_timed", outcome.differ,
-                             "Elements that the two kernels, which are the same source, left "
-                             "different."));
-  report.add(lab::none_wrong("traced_addresses", outcome.wrong_offsets,
-                             "Traced addresses that are not the ones that the pattern's definition "
-                             "gives when it is walked step by step."));
+  report.add(
+      lab::none_wrong("traced_equals_timed", outcome.differ,
+                      "Elements that differ between the two kernels, which share one source."));
+  report.add(lab::none_wrong(
+      "traced_addresses", outcome.wrong_offsets,
+      "Traced addresses that differ from a step-by-step walk of the pattern's definition."));
   report.add(lab::none_wrong("transposed_tiles", outcome.wrong_transposed,
                              "Elements of the traced transposes that are in the wrong place."));
   const bool all_traced = outcome.trace.traced_warps == outcome.trace.warps;
   if (!outcome.counted.has_value() || !all_traced) return;
   const double expected = totals.sectors / static_cast<double>(totals.requests);
   const double off = std::abs(counted_sectors(outcome) - expected) / expected;
-  report.add(
-      lab::within("counted_equals_traced", off, kCountTolerance,
-                  "Relative difference of sectors per request as the hardware counted and as the "
-                  "traced addresses give them."));
+  report.add(lab::within("counted_equals_traced", off, kCountTolerance,
+                         "Relative difference between counted and traced sectors per request."));
 }
 
 std::string summary_of(const Outcome& outcome, const TraceTotals& totals) {

@@ -8,7 +8,7 @@
 #include "kernels/memory/coalescing/kernels.hpp"
 #include "kernels/memory/coalescing/lesson.hpp"
 
-/// The parts that the lesson's answers are put together from.
+/// The parts that the lesson's reports are assembled from.
 namespace tilestep::coalescing {
 
 /// The arrays of a launch, in device memory.
@@ -22,15 +22,15 @@ struct Arrays {
   simt::Buffer<unsigned char> out;
 };
 
-/// What a run has gathered.
+/// The results gathered by a run.
 struct Outcome {
   Params params;
   PatternShape shape;
   Trace trace;
   std::int64_t wrong_timed = 0;    ///< elements of the timed kernel's output that are not right
   std::int64_t wrong_traced = 0;   ///< the same for the traced kernel
-  std::int64_t differ = 0;         ///< elements that traced and timed kernel left different
-  std::int64_t wrong_offsets = 0;  ///< traced addresses that are not what the definition says
+  std::int64_t differ = 0;         ///< elements that differ between traced and timed kernel
+  std::int64_t wrong_offsets = 0;  ///< traced addresses that differ from the definition
   std::int64_t wrong_transposed = 0;
   std::optional<simt::GlobalTraffic> counted;  ///< of the whole launch
 };
@@ -41,7 +41,7 @@ std::vector<WarpRequest> traced_requests(simt::Device& device, const PatternShap
                                          std::int64_t blocks, Arrays& arrays);
 
 /// Requests to shared memory of the transposes with a tile, first block and first warp, one store
-/// and one load each. Adds to `wrong` how many elements of the tile came out wrong.
+/// and one load each. Adds the number of wrong elements of the tile to `wrong`.
 std::vector<TileRequest> traced_tiles(simt::Device& device, std::int64_t& wrong);
 
 /// Sums over the pattern's requests of a trace.

@@ -1,5 +1,5 @@
-// The Measured tab of the lesson on latency hiding: the ladder, bytes in flight against bandwidth, what the wait grows
-// to, chains of multiply-adds, the memory ladder, registers, branches, the tail, and probes beside counters.
+// The Measured tab of the lesson on latency hiding: the ladder, bytes in flight against bandwidth, the latency under
+// load, chains of FMAs, the memory ladder, registers, branches, the tail, and probes beside counters.
 #include "scenes/shared/measured.hpp"
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 namespace tilestep::scenes {
 namespace {
 
-/// "16 bytes a load", "bulk copies": what a curve is called.
+/// "16 B a load", "bulk copy": the name of a curve.
 lab::Table with_kinds(lab::Table table) {
   add_column(table, "name", [&](std::size_t row) -> lab::Cell {
     const std::string kind = text_in(table, row, "kind");
@@ -23,7 +23,7 @@ lab::Table with_kinds(lab::Table table) {
   return table;
 }
 
-/// Of the ways to have as much in flight the fastest: a curve a kind, by bytes in flight.
+/// The fastest row for each kind and number of bytes in flight: one curve per kind.
 lab::Table with_best(lab::Table table) {
   std::vector<std::string> kinds;
   std::map<std::pair<std::ptrdiff_t, double>, std::size_t> best;
@@ -44,7 +44,7 @@ lab::Table with_best(lab::Table table) {
   return with_kinds(std::move(table));
 }
 
-/// Rows that have a loaded latency: what bulk copies wait for is not probed.
+/// Rows that have a loaded latency: bulk copies' waits are not probed.
 lab::Table with_latency(lab::Table table) {
   std::erase_if(table.rows, [&](const auto& row) {
     const auto index = static_cast<std::size_t>(&row - table.rows.data());
@@ -53,7 +53,7 @@ lab::Table with_latency(lab::Table table) {
   return with_best(std::move(table));
 }
 
-/// Warps × ilp: what a multiprocessor has of chains.
+/// Warps × ilp: a multiprocessor's chains.
 lab::Table with_chains(lab::Table table) {
   add_column(table, "chains", [&](std::size_t row) -> lab::Cell {
     const auto ilp = number_in(table, row, "ilp"), warps = number_in(table, row, "warps_per_sm");
@@ -78,7 +78,7 @@ Role kind_role(std::string_view name) {
 std::vector<measured::View> of_memory() {
   using namespace measured;
   return {{.name = "Ladder",
-           .how = "16 of 64 warps, a quarter of the occupancy; bytes read and written over time",
+           .how = "16 of 64 warps, 25 % occupancy; bytes read and written over time",
            .plots = {Bars{.id = "latency_ladder",
                           .unit = "GB/s",
                           .rows = {.table = "ladder"},
@@ -88,7 +88,7 @@ std::vector<measured::View> of_memory() {
                           .roof = {"copy_bandwidth", "device", "device copy"},
                           .role = rung_role}}},
           {.name = "Bytes in flight",
-           .how = "the fastest copy of those that ask for as many bytes on a multiprocessor",
+           .how = "the fastest copy at each number of bytes in flight per multiprocessor",
            .plots = {Lines{.id = "bytes_in_flight",
                            .title = "Bandwidth",
                            .x_label = "KiB in flight",
@@ -101,7 +101,7 @@ std::vector<measured::View> of_memory() {
                            .roof = {"copy_bandwidth", "device", "device copy"},
                            .role = kind_role},
                      Lines{.id = "loaded_latency",
-                           .title = "Latency of a load meanwhile",
+                           .title = "Loaded latency",
                            .x_label = "KiB in flight",
                            .y_label = "ns",
                            .x_log = true,
@@ -153,7 +153,7 @@ std::vector<measured::View> of_memory() {
 std::vector<measured::View> of_the_machine() {
   using namespace measured;
   return {{.name = "FLOP/s",
-           .how = "FP32, two for each multiply-add; all chains of a multiprocessor count alike",
+           .how = "FP32, two per FMA; all chains of a multiprocessor count alike",
            .plots = {Lines{.id = "chains",
                            .title = "Rate",
                            .x_label = "warps × ilp",
@@ -165,7 +165,7 @@ std::vector<measured::View> of_the_machine() {
                            .y = "tflops"}},
            .needs = "flops"},
           {.name = "Registers",
-           .how = "one source, compiled for eight limits, with as many warps as then fit",
+           .how = "one source, compiled for eight limits, with as many warps as fit",
            .plots = {Bars{.id = "register_limits",
                           .title = "Rate",
                           .unit = "TFLOP/s",
@@ -177,7 +177,7 @@ std::vector<measured::View> of_the_machine() {
                           .fraction = "",
                           .note = "{warps_per_sm} warps"},
                      Bars{.id = "spills",
-                          .title = "Loads from local memory, a thread and round",
+                          .title = "Local-memory loads per thread and round",
                           .rows = {.table = "registers"},
                           .label = "{max_registers} registers",
                           .value = "local_loads",
@@ -187,7 +187,7 @@ std::vector<measured::View> of_the_machine() {
                           .note = "{local_bytes} B"}},
            .needs = "registers"},
           {.name = "Branches",
-           .how = "the same work, the lanes of each warp on so many arms",
+           .how = "the same work, each warp's lanes split over n arms",
            .plots = {Bars{.id = "ways",
                           .title = "Times as long",
                           .unit = "×",
@@ -197,12 +197,12 @@ std::vector<measured::View> of_the_machine() {
                           .low = "",
                           .high = "",
                           .fraction = "",
-                          .note = "{threads_per_instruction} lanes an instruction"}},
+                          .note = "{threads_per_instruction} lanes/instruction"}},
            .needs = "divergence"},
           {.name = "Tail",
            .how = "more and more blocks of the same work",
            .plots = {Lines{.id = "tail_efficiency",
-                           .title = "Rate, of that of whole waves",
+                           .title = "Rate, relative to full waves",
                            .x_label = "blocks",
                            .y_label = "%",
                            .rows = {.table = "tail"},
@@ -230,7 +230,7 @@ std::vector<measured::View> of_the_machine() {
                           .note = "{eligible} eligible, probes {slowdown} ×"}},
            .needs = "stalls"},
           {.name = "Schedulers",
-           .how = "two warps of one block, so many slots apart: four slots are the same scheduler",
+           .how = "two warps of one block, n slots apart: four apart share a scheduler",
            .plots = {Bars{.id = "same_scheduler",
                           .title = "Slowdown relative to one block alone",
                           .unit = "×",

@@ -1,5 +1,5 @@
-// What is asked about the measurements of the lesson on latency hiding. A bench without a table or a column is not asked
-// about it.
+// The questions about the measurements of the lesson on latency hiding. A bench that lacks a table or a column gets no
+// question on it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace tilestep::scenes {
 namespace {
 
-/// A kind of load, by bytes in flight: the best of the rows that have as much.
+/// A kind of load, by bytes in flight: the best of the rows with the same number.
 struct Point {
   double in_flight, bandwidth, latency;
 };
@@ -58,8 +58,8 @@ std::optional<Question> quarter_question(const lab::Report& bench, const char* r
   if (!share || !rate) return std::nullopt;
   return about_view(
       "Ladder", kind,
-      ask(fmt::format("16 of 64 warps are resident: 25 % occupancy. {} How much of the device's "
-                      "own copy does the kernel reach?",
+      ask(fmt::format("16 of 64 warps are resident: 25 % occupancy. {} What share of the device's "
+                      "own copy does it reach?",
                       loads),
           shares()[share_of(*share)], shares(),
           fmt::format("it reaches {} of the copy's bandwidth ({:.0f} GB/s, {}).",
@@ -85,11 +85,11 @@ std::optional<Question> knee_question(const lab::Report& bench) {
               "KiB, how much faster is the copy?",
               at.in_flight, twice.in_flight),
           choices[is], choices,
-          fmt::format("twice the bytes bring {:.0f} in place of {:.0f} GB/s ({}).", twice.bandwidth,
+          fmt::format("twice the bytes give {:.0f} instead of {:.0f} GB/s ({}).", twice.bandwidth,
                       at.bandwidth, measured::where_measured(bench))));
 }
 
-/// What the wait grows to.
+/// The latency under load.
 std::optional<Question> loaded_question(const lab::Report& bench) {
   std::vector<Point> points = points_of(bench, "16");
   std::erase_if(points, [](const Point& each) { return each.latency <= 0; });
@@ -103,7 +103,7 @@ std::optional<Question> loaded_question(const lab::Report& bench) {
               "long does a load take?",
               few.in_flight, many.in_flight),
           many.latency / few.latency, {1, 1.5, 2.5, 5, 10},
-          fmt::format("memory gives no more, so that loads queue ({:.0f} against {:.0f} ns, {}).",
+          fmt::format("memory delivers no more, so loads queue ({:.0f} against {:.0f} ns, {}).",
                       many.latency, few.latency, measured::where_measured(bench))));
 }
 
@@ -126,15 +126,14 @@ std::optional<Question> spill_question(const lab::Report& bench) {
   std::vector<std::string> others = {name(*most), name(0), name(table->rows.size() / 2),
                                      name(table->rows.size() - 1), name(1)};
   const auto say = [&](std::size_t row) {
-    return fmt::format("{} let in {} warps and spill {} B a thread, {:.3g} TFLOP/s", name(row),
+    return fmt::format("{} admit {} warps and spill {} B/thread, {:.3g} TFLOP/s", name(row),
                        text_in(*table, row, "warps_per_sm"), text_in(*table, row, "local_bytes"),
                        *number_in(*table, row, "tflops"));
   };
   return about_view(
       "Registers", "spilling",
-      ask("The kernel keeps 128 numbers a thread. Fewer registers spill some of them and let more "
-          "warps "
-          "in. Which limit is fastest?",
+      ask("The kernel keeps 128 values per thread. Fewer registers spill some but admit more "
+          "warps. Which limit is fastest?",
           name(*best), others,
           fmt::format("{}; {} ({}).", say(*best), say(*most), measured::where_measured(bench))));
 }
@@ -143,7 +142,7 @@ std::optional<Question> spill_question(const lab::Report& bench) {
 std::optional<Question> chains_question(const lab::Report& bench) {
   const lab::Table* table = bench.table("flops");
   if (table == nullptr || table->rows.size() < 2) return std::nullopt;
-  // The fewest warps that were measured: one chain a thread against the most.
+  // The fewest warps that were measured: one chain per thread against the most.
   double fewest = 1e300;
   for (std::size_t row = 0; row < table->rows.size(); ++row) {
     fewest = std::min(fewest, number_in(*table, row, "warps_per_sm").value_or(1e300));
@@ -161,20 +160,18 @@ std::optional<Question> chains_question(const lab::Report& bench) {
   if (!slow || !fast || *slow <= 0) return std::nullopt;
   return about_view(
       "FLOP/s", "chains",
-      ask_ratio(
-          fmt::format(
-              "{:.0f} {} a multiprocessor. With {} independent chains a thread in place of {}, "
-              "how many times the multiply-adds a second?",
-              fewest, fewest == 1 ? "warp" : "warps", text_in(*table, *many, "ilp"),
-              text_in(*table, *one, "ilp")),
-          *fast / *slow, {1, 1.5, 2, 4, 8},
-          fmt::format(
-              "one chain waits about four cycles for each result, and four or more fill them "
-              "({:.3g} against {:.3g} TFLOP/s, {}).",
-              *fast, *slow, measured::where_measured(bench))));
+      ask_ratio(fmt::format("{:.0f} {} per multiprocessor. With {} independent chains per thread "
+                            "instead of {}, how many times the FMAs per second?",
+                            fewest, fewest == 1 ? "warp" : "warps", text_in(*table, *many, "ilp"),
+                            text_in(*table, *one, "ilp")),
+                *fast / *slow, {1, 1.5, 2, 4, 8},
+                fmt::format(
+                    "one chain waits about four cycles for each result, and four or more fill them "
+                    "({:.3g} against {:.3g} TFLOP/s, {}).",
+                    *fast, *slow, measured::where_measured(bench))));
 }
 
-/// A branch of all lanes apart.
+/// A branch that separates all lanes.
 std::optional<Question> branch_question(const lab::Report& bench) {
   const lab::Table* table = bench.table("divergence");
   if (table == nullptr || table->rows.empty()) return std::nullopt;
@@ -188,7 +185,7 @@ std::optional<Question> branch_question(const lab::Report& bench) {
                       "does the same work take?",
                       text_in(*table, last, "ways")),
           *slowdown, {1, 2, 8, 16, 32},
-          fmt::format("one arm runs after the other ({:.3g} times, {}).", *slowdown,
+          fmt::format("the arms run in turn ({:.3g} times, {}).", *slowdown,
                       measured::where_measured(bench))));
 }
 
@@ -196,9 +193,9 @@ std::optional<Question> branch_question(const lab::Report& bench) {
 
 std::vector<Question> LatencyHidingScene::measured_questions(const lab::Report& bench) const {
   return asked_of(bench, {quarter_question(bench, "one-load", "quarter-one-load",
-                                           "Each thread has one load of 4 bytes in flight."),
+                                           "Each thread has one 4-byte load in flight."),
                           quarter_question(bench, "copy", "quarter-wide",
-                                           "Each thread has several loads of 16 bytes in flight."),
+                                           "Each thread has several 16-byte loads in flight."),
                           knee_question(bench), loaded_question(bench), spill_question(bench),
                           chains_question(bench), branch_question(bench)});
 }

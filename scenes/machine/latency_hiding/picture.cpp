@@ -1,5 +1,5 @@
 // The picture of the lesson on latency hiding: the loads of one warp with the issue slots of its scheduler, the warps of
-// one multiprocessor on its four schedulers, and how the boxes stand.
+// one multiprocessor on its four schedulers, and the layout of the boxes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,10 +19,10 @@ namespace {
 
 constexpr float kLeft = 5.4f;  ///< margin for schedulers and lanes, in heights of a line
 
-/// Spans of one kind that are made one by one.
+/// Spans of one kind, added one by one.
 class SpanList {
  public:
-  /// `kind`: what probes of one tone have in common: a level, an arm, a wave; empty: nothing.
+  /// `kind`: what probes of one tone share: a level, an arm, a wave; empty: nothing.
   SpanList(Name name, Name time, Name lanes, double high, Name kind = {}) : kind_(kind) {
     spans_.items = items(name, 0);
     spans_.x = time;
@@ -112,7 +112,7 @@ Extent LatencyHidingScene::extent() const {
   return extent;
 }
 
-/// What a lesson's stops are about is large, and few boxes stand beside it.
+/// The subjects of the lesson's stops are large, with few boxes beside them.
 Picture LatencyHidingScene::picture(const Extent& extent, const View& view) const {
   const Cursor cursor = view.cursor;
   std::vector<Box> main, side;
@@ -139,7 +139,7 @@ Picture LatencyHidingScene::picture(const Extent& extent, const View& view) cons
 
 // ---- over time --------------------------------------------------------------------------------------------
 
-/// One warp's round, each load on a lane of its own with its clocks at its end, and below them what its scheduler does.
+/// One warp's round, each load on its own lane with its clocks at its end, and below them its scheduler's activity.
 Box LatencyHidingScene::warp_loads(const View& view) const {
   const int row = followed(view);
   const Cursor cursor = view.cursor;
@@ -158,7 +158,7 @@ Box LatencyHidingScene::warp_loads(const View& view) const {
     loads.add(each, each.number, lane, *bar, current, tone_of(each.number), false,
               std::move(inside), tone_number(each.number));
     const bool whole = each.issue >= zero;
-    // Of a branch a lane has a load of each arm: no room for words between them.
+    // With a branch each lane has a load of every arm: no room for words between them.
     if (tells && copies() && trace_.broken != Break::divergent_branch)
       ends.push_back(end_of({"arrival", each.number}, *bar, "probe_lane", lane, whole));
   }
@@ -169,7 +169,7 @@ Box LatencyHidingScene::warp_loads(const View& view) const {
                            : is(Kernel::bulk_copy) ? "stages from request to arrival"
                                                    : "loads from issue to first use";
   const auto lanes = static_cast<float>(zoom_lanes() + 1);
-  // Arms are told by who voted for them; when they ran stands below.
+  // The votes tell the arms apart; their times are shown below.
   const float each = is(Kernel::diverge) ? 0.45f : 0.85f;
   Box made = box({"warp_loads"}, {loads.made(false)}, {},
                  {.least_height = std::clamp(each * lanes, 1.2f, 4.3f), .left = kLeft});
@@ -181,7 +181,7 @@ Box LatencyHidingScene::warp_loads(const View& view) const {
                   {.rank = is(Kernel::fma) ? 3 : 0});
 }
 
-/// Both clocks of a bar at its end; of one that began before the round the last alone.
+/// Both clocks of a bar at its end; only the last if the bar began before the round.
 Curve LatencyHidingScene::end_of(Key key, const Stretch& bar, Name lanes, int lane,
                                  bool whole) const {
   const std::string to = fmt::format("{:.0f}", bar.to);
@@ -221,7 +221,7 @@ Box LatencyHidingScene::apart(Cursor cursor) const {
                   {.rank = 4, .weight = 0.8f});
 }
 
-/// Where the scheduler of the followed warp issues a load or a store of one of its warps, and how long it issues none.
+/// When the followed warp's scheduler issues a load or a store of one of its warps, and how long it issues none.
 Spans LatencyHidingScene::issue_slots(const View& view) const {
   constexpr double kGap = 100;  // cycles that are worth a bar
   const auto& rows = trace_.machine.rows;
@@ -261,7 +261,7 @@ Spans LatencyHidingScene::issue_slots(const View& view) const {
   return slots;
 }
 
-/// The lanes of one scheduler's warps; of the kernel tail those of all multiprocessors.
+/// The lanes of one scheduler's warps; for the kernel tail those of all multiprocessors.
 Box LatencyHidingScene::scheduler(const View& view, int which) const {
   const auto& rows = trace_.machine.rows;
   const latency_hiding::Moment* at = moment(view.cursor);
@@ -300,7 +300,7 @@ Box LatencyHidingScene::schedulers(const View& view) const {
   const std::string what =
       tails() ? counted(rows, "SM") + ", a row each"
               : fmt::format("all of one SM: {}{}", counted(rows, "warp"),
-                            is(Kernel::bulk_copy) ? ", those that ask" : " on four schedulers");
+                            is(Kernel::bulk_copy) ? ", those issuing" : " on four schedulers");
   Box made = column({"multiprocessor_box"}, std::move(boxes),
                     {.close = true, .rank = tails() ? 0 : 2, .weight = tails() ? 2.0f : 1.2f});
   made.label = tails() ? text(fmt::format("{}, {}", what, where()), what) : text(what);
@@ -328,8 +328,8 @@ std::string LatencyHidingScene::explain_probe(Cursor cursor, int row, int number
 std::string LatencyHidingScene::explain(const View& view, const Key& key) const {
   if (key.is({"followed"})) return explain_probe(view.cursor, followed(view), key.i);
   if (key.is({"slot"})) {
-    return "a mark is a load or a store that the warp's scheduler issues\ngrey: none of its "
-           "warps has one that is ready";
+    return "a mark is a load or a store issued by the warp's scheduler\ngrey: none of its warps "
+           "has one ready";
   }
   if (key.is({"other_order"}))
     return "the same loads, each used before the next is issued; " + where();

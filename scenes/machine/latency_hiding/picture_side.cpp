@@ -1,5 +1,5 @@
-// What stands beside the lanes: what decides how many warps there are, who votes for which arm, what Little's law asks
-// for, what the bench measured, drawn as lengths, and what the hardware counted.
+// The boxes beside the lanes: the limits on resident warps, the lanes' votes for arms, Little's law, the bench's
+// results drawn as lengths, and the hardware's counts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ const lab::Report* bench() {
   return recording == nullptr ? nullptr : &recording->bench;
 }
 
-/// Lengths below each other, each with its name before it and its number at its end.
+/// Lengths one below the other, each with its name before it and its number at its end.
 Box bars_of(const Results& results, Key key, Name item, Name x, Name lanes, bool known) {
   Spans spans{items(item, 0)};
   spans.x = x;
@@ -74,7 +74,7 @@ Box bars_of(const Results& results, Key key, Name item, Name x, Name lanes, bool
 
 // ---- what was recorded --------------------------------------------------------------------------------------
 
-/// Of copies by threads the fastest with as many bytes in flight, and the row of the knobs' own.
+/// The fastest copy by threads for each number of bytes in flight, and the row at the knobs.
 std::optional<Rates> LatencyHidingScene::rates() const {
   const lab::Table* table = bench() == nullptr ? nullptr : bench()->table("bytes_in_flight");
   if (table == nullptr || !copies()) return std::nullopt;
@@ -104,7 +104,7 @@ std::optional<Rates> LatencyHidingScene::rates() const {
   return all;
 }
 
-/// One chain in each thread, and four: cycles of as many steps, or the share of issue slots that they fill.
+/// One chain per thread, and four: cycles for the same steps, or the share of issue slots that they fill.
 Results LatencyHidingScene::chains(bool slots) const {
   Results all{slots ? "issue slots used, as counted" : "cycles for 64 steps of each chain",
               slots ? "%" : "cycles", slots ? 100.0 : 600.0};
@@ -179,7 +179,7 @@ void LatencyHidingScene::add_side_axes(Extent& extent) const {
                          .least_slot = 0});
   const int arms = std::max(1, static_cast<int>(trace_.arms.size()));
   extent.axes.push_back({.name = "arm", .kind = Axis::band, .count = arms, .least_slot = 0});
-  // Of copies: one domain for all runs, whichever bytes they have in flight.
+  // For copies: one domain for all runs, whatever they have in flight.
   extent.axes.push_back({.name = "kib",
                          .kind = Axis::log,
                          .low = 0.1,
@@ -207,7 +207,7 @@ void LatencyHidingScene::add_side_axes(Extent& extent) const {
 
 // ---- occupancy --------------------------------------------------------------------------------------------
 
-/// How many warps each limit alone lets in, up to the 64 that there is room for. The one that binds is framed.
+/// How many warps each limit alone admits, up to 64. The binding one is framed.
 Box LatencyHidingScene::occupancy() const {
   const Occupancy all = trace_.occupancy();
   const bool known = trace_.registers() > 0;
@@ -239,14 +239,14 @@ int LatencyHidingScene::arms_shown(Cursor cursor) const {
   int shown = 0;
   for (int arm = 0; arm < std::ssize(trace_.arms); ++arm) {
     const Probe* begun = probe(0, arm * each);
-    // Of loads the first sixteen are probed: arms beyond them begin when those are done.
+    // Only the first sixteen loads are probed: arms beyond them begin when those are done.
     const int from = begun == nullptr ? trace_.steps() : begun->issue_step;
     if (from > 0 && step(cursor) >= from) shown = arm + 1;
   }
   return shown;
 }
 
-/// A row an arm: the lanes that voted for it run, the others sit idle.
+/// One row per arm: the lanes that voted for it run, the others idle.
 Box LatencyHidingScene::arms(Cursor cursor) const {
   const int count = static_cast<int>(trace_.arms.size()), shown = arms_shown(cursor);
   picture::Cells cells{items("vote", count * kLanes)};
@@ -270,7 +270,7 @@ Box LatencyHidingScene::arms(Cursor cursor) const {
     }
   }
   cells.items.about = {{"arm", {0, about}}};
-  // Spans name the lanes that they stand on: these are none, for the names' sake.
+  // Spans name the lanes that they are on: this one is empty and there only for the names.
   Spans named{items("arm_of", 0)};
   named.x = "lane";
   named.lanes = "arm";
@@ -278,15 +278,15 @@ Box LatencyHidingScene::arms(Cursor cursor) const {
       box({"arm_lanes"}, {named, cells}, {},
           {.least_height = std::clamp(1.1f * static_cast<float>(count), 1.2f, 4.4f), .left = 4});
   return labelled({"arms"}, std::move(made),
-                  text("32 lanes of the warp, an arm a row: filled lanes run, the others idle",
+                  text("the warp's 32 lanes, a row per arm: filled lanes run, the others idle",
                        "filled lanes run, the others idle", "lanes by arm"),
                   {.weight = is(Kernel::diverge) ? 5.0f : 0.6f});
 }
 
 // ---- what was measured --------------------------------------------------------------------------------------
 
-/// The rate over bytes in flight, as recorded, with the knobs' own place on it, and the bytes that a latency needs for
-/// nine tenths of the most. A copy's rate counts what is read and what is written: only the reads wait to arrive.
+/// The recorded rate over bytes in flight, with the point at the knobs, and the bytes that each latency needs for nine
+/// tenths of the maximum. A copy's rate counts bytes read and written: only the reads have to arrive.
 Box LatencyHidingScene::law(Cursor cursor) const {
   const std::optional<Rates>& all = rates_;
   Box plot = box({"bench_plot"}, {}, {}, {.least_height = 6.5f, .left = kScaleLeft});
@@ -318,7 +318,7 @@ Box LatencyHidingScene::law(Cursor cursor) const {
       needs.push_back(text(fmt::format("{}: {:.0f} ns · {} GB/s = {} KiB", name, ns,
                                        significant(each, 3), significant(need, 3))));
     }
-    // Not before the first step: what the warps ask for is a question there.
+    // Not before the first step: the bytes that the warps request are a question there.
     if (all->here && step(cursor) > 0) {
       plot.marks.emplace_back(Curve{.key = {"here"},
                                     .x = {static_cast<double>(trace_.asked_bytes()) / 1024},
@@ -357,9 +357,9 @@ Box LatencyHidingScene::slots_used(Cursor cursor) const {
 
 // ---- what the hardware counted ----------------------------------------------------------------------------
 
-/// Of a scheduler's warps those that could issue in an average cycle, and those that waited for memory.
+/// A scheduler's warps that could issue in an average cycle, and those that waited for memory.
 Results LatencyHidingScene::counts() const {
-  Results all{"warps of a scheduler in an average cycle", "warps"};
+  Results all{"a scheduler's warps in an average cycle", "warps"};
   double active = 0, eligible = 0, issues = 0, waits = 0;
   for (const Counted& one : trace_.machine.counted) {
     if (one.metric.starts_with("smsp__warps_active")) active = one.value;
@@ -370,7 +370,7 @@ Results LatencyHidingScene::counts() const {
   }
   all.names = {"active", "eligible", "long scoreboard"};
   if (!trace_.machine.counted.empty()) all.values = {active, eligible, waits * issues};
-  // As many warps as a scheduler has by the knobs; what was counted is not known before the end.
+  // The scheduler's warps by the knobs; the counts are not known before the end.
   all.high = rounded(0, 2.4 * std::max(trace_.warps_per_sm / 4.0, 1.0)).second;
   return all;
 }
@@ -382,7 +382,7 @@ Box LatencyHidingScene::counters(Cursor cursor) const {
       bars_of(counted_, {"count_box"}, "count", "a_cycle", "count_lane", at_end(cursor)),
       none             ? text("Nothing was counted.")
       : at_end(cursor) ? text(counted_.title, "counted")
-                       : text("Counted when the launch has ended.", "not counted yet"),
+                       : text("Counted once the launch has ended.", "not counted yet"),
       {.rank = 3, .weight = 0.6f});
 }
 
@@ -394,7 +394,7 @@ std::string LatencyHidingScene::explain_side(Cursor cursor, const Key& key) cons
     const auto limit = static_cast<Limit>(key.i);
     const Occupancy all = trace_.occupancy();
     if (limit == Limit::registers && trace_.registers() == 0) {
-      return "registers: known where the kernel was compiled for a GPU";
+      return "registers: known once the kernel is compiled for a GPU";
     }
     return fmt::format("{}: {} of {}{}", name_of(limit), counted(all.blocks[i], "block"),
                        counted(all.warps_allocated, "warp"),
@@ -404,10 +404,10 @@ std::string LatencyHidingScene::explain_side(Cursor cursor, const Key& key) cons
     const latency_hiding::Arm& arm = trace_.arms[static_cast<std::size_t>(key.i)];
     return fmt::format("arm {}: {} of 32 lanes run\nlane {} {}", arm.number,
                        std::popcount(arm.voted), key.j,
-                       (arm.voted >> key.j & 1u) != 0 ? "is one of them" : "sits idle");
+                       (arm.voted >> key.j & 1u) != 0 ? "is one of them" : "idles");
   }
   if (key.is({"need_idle", "need_loaded"}))
-    return "latency × a multiprocessor's share of the reads, at nine tenths of the most";
+    return "latency × a multiprocessor's share of the reads, at 9/10 of the maximum";
   if (key.is({"here"})) return "these knobs";
   if (key.is({"count"}) && at_end(cursor)) {
     std::string said;

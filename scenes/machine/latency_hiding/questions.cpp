@@ -1,4 +1,4 @@
-// What the lesson on latency hiding asks before a step.
+// The questions of the lesson on latency hiding before its steps.
 #include "scenes/shared/questions.hpp"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ const Probe* LatencyHidingScene::at_step(int Probe::*of, int step) const {
 
 // ---- copies -----------------------------------------------------------------------------------------------
 
-/// Before anything is seen: what all warps ask for.
+/// Before anything is seen: the bytes that all warps request.
 Question LatencyHidingScene::bytes_question() const {
   const bool one = !clocked() || trace_.machine.rows.size() == 1;
   const auto bytes = static_cast<int>(weight() * 1024);
@@ -34,22 +34,23 @@ Question LatencyHidingScene::bytes_question() const {
   const int deep = serialized ? 1 : std::max(trace_.loads_in_flight, 1);
   const double kib = clocked() ? static_cast<double>(trace_.asked_bytes()) / 1024 : weight() * deep;
   const double loads = kib / weight();
-  const std::string each = is(Kernel::bulk_copy) ? counted(bytes, "byte") + " a stage"
-                                                 : counted(bytes, "byte") + " a load of a warp";
+  const std::string each = is(Kernel::bulk_copy) ? counted(bytes, "byte") + "/stage"
+                                                 : counted(bytes, "byte") + " per warp load";
   return of_kind(
       "bytes-asked",
       ask_number(
           fmt::format(
               "{}, {}, {} at a time. How many KiB {} in flight before {} must wait?",
               one ? std::string("One warp") : counted(std::ssize(trace_.machine.rows), "warp"),
-              each, counted(deep, noun()), one ? "has it" : "have they", one ? "it" : "all"),
+              each, counted(deep, noun()), one ? "does it have" : "do they have",
+              one ? "it" : "all"),
           kib, {kib / 4, kib * 4, kib * 2, kib / 2},
           [](double value) { return significant(value, 4); },
-          fmt::format("all of them ask before any must wait: {} · {} B = {} KiB.",
+          fmt::format("all are issued before any must wait: {} · {} B = {} KiB.",
                       significant(loads, 4), bytes, significant(kib, 4))));
 }
 
-/// Before a first use: when will it be?
+/// Before a first use: when does it happen?
 std::optional<Question> LatencyHidingScene::use_question(int next) const {
   const Probe* one = at_step(&Probe::use_step, next + 1);
   if (one == nullptr || !clocked()) return std::nullopt;
@@ -67,10 +68,10 @@ std::optional<Question> LatencyHidingScene::use_question(int next) const {
                              unit() == "cycles" ? "cycle" : unit()),
                  {"warp_loads"}, time_axis(), static_cast<double>(one->use - zero),
                  0.06 * time_high(),
-                 fmt::format("the data took {:.0f} {} from the issue to the use.", taken, unit())));
+                 fmt::format("the data took {:.0f} {} from issue to use.", taken, unit())));
 }
 
-/// Before what was recorded with four chains stands beside one: how long do they take?
+/// Before the recording with four chains is shown beside one chain: how long do they take?
 std::optional<Question> LatencyHidingScene::four_chains_question() const {
   const Results& both = results_;
   if (both.here != 0 || both.values.size() < 2) return std::nullopt;
@@ -80,12 +81,12 @@ std::optional<Question> LatencyHidingScene::four_chains_question() const {
   return of_kind(
       "four-chains",
       ask(fmt::format("64 steps of one chain took {:.0f} cycles. How long do they take with four "
-                      "chains in each thread, which are four times the multiply-adds?",
+                      "chains per thread, which do four times the FMAs?",
                       both.values[0]),
           choices[answer], choices,
-          fmt::format("{:.0f} cycles were recorded of four chains: while one waits for its result "
-                      "another issues.",
-                      both.values[1])));
+          fmt::format(
+              "four chains took {:.0f} cycles: while one waits for its result, another issues.",
+              both.values[1])));
 }
 
 // ---- what limits ------------------------------------------------------------------------------------------
@@ -95,13 +96,12 @@ Question LatencyHidingScene::block_limit_question() const {
   const Occupancy all = occupancy_of({.threads = kSmall, .registers = kRegisters});
   return of_kind(
       "block-limit",
-      ask_count(
-          fmt::format("A block of {} threads, {} registers each and no shared memory. How many of "
-                      "the {} warps of a multiprocessor can be resident?",
-                      kSmall, kRegisters, kMostWarps),
-          all.warps, {kMostWarps, 16, 48},
-          fmt::format("a multiprocessor holds {} at most, however small they are.",
-                      counted(all.resident, "block"))));
+      ask_count(fmt::format("A block has {} threads, {} registers each and no shared memory. How "
+                            "many of a multiprocessor's {} warps can be resident?",
+                            kSmall, kRegisters, kMostWarps),
+                all.warps, {kMostWarps, 16, 48},
+                fmt::format("a multiprocessor holds {} at most, however small.",
+                            counted(all.resident, "block"))));
 }
 
 /// With twice the registers.
@@ -116,17 +116,16 @@ std::optional<Question> LatencyHidingScene::registers_question() const {
   return of_kind(
       "twice-the-registers",
       ask_count(
-          fmt::format(
-              "The kernel takes {} registers a thread. With {}, how many of the {} warps would "
-              "the register file let in?",
-              registers, 2 * registers, kMostWarps),
+          fmt::format("The kernel uses {} registers per thread. With {}, how many of the {} warps "
+                      "would the register file admit?",
+                      registers, 2 * registers, kMostWarps),
           warps, {kMostWarps, warps * 2, warps / 2, 16, 32, 8},
           fmt::format(
-              "each warp takes {} of the 65536 registers, and only whole blocks are let in: {}.",
+              "each warp takes {} of 65536 registers, and only whole blocks are admitted: {}.",
               all.registers_allocated, counted(warps, "warp"))));
 }
 
-/// At the end: what the hardware counted.
+/// At the end: the hardware's count.
 std::optional<Question> LatencyHidingScene::eligible_question() const {
   double active = 0, eligible = -1;
   for (const Counted& one : trace_.machine.counted) {
@@ -137,13 +136,13 @@ std::optional<Question> LatencyHidingScene::eligible_question() const {
   return of_kind(
       "eligible",
       ask_number(
-          fmt::format("A scheduler has {} warps. How many of them could issue in an average "
-                      "cycle, as the hardware counted?",
+          fmt::format("A scheduler has {} warps. How many could issue in an average cycle, as the "
+                      "hardware counted?",
                       significant(active, 2)),
           eligible, {active, active / 2, active / 4, active / 16, active / 64},
           [](double value) { return significant(value, 2); },
           fmt::format(
-              "{} of {} active warps were eligible: the others wait, and one is enough to issue.",
+              "{} of {} active warps were eligible: the others wait, but one is enough to issue.",
               significant(eligible, 3), significant(active, 3)),
           0));
 }
@@ -155,11 +154,11 @@ Question LatencyHidingScene::lanes_question(int arm) const {
   const int lanes = std::popcount(of.voted);
   return of_kind(
       "arm-lanes",
-      ask_count(fmt::format("The lanes want {} different arms. How many of the {} run in arm {}?",
+      ask_count(fmt::format("The lanes take {} different arms. How many of the {} run in arm {}?",
                             std::ssize(trace_.arms), kLanes, arm),
                 lanes, {kLanes, 1, kLanes / 2, kLanes - lanes, 4, 8},
-                fmt::format("{} voted for it; the other {} sit idle and run in their own turn.",
-                            lanes, kLanes - lanes)));
+                fmt::format("{} voted for it; the other {} idle and run in their own turn.", lanes,
+                            kLanes - lanes)));
 }
 
 Question LatencyHidingScene::waves_question() const {
@@ -169,7 +168,7 @@ Question LatencyHidingScene::waves_question() const {
       "waves", ask_count(fmt::format("{} blocks, and {} fit at once. How many waves do they take?",
                                      trace_.blocks, fit),
                          waves, {waves + 1, waves - 1, 1, 2, 4, trace_.blocks / 32},
-                         fmt::format("{} / {} = {}, and a wave that is not full counts as one.",
+                         fmt::format("{} / {} = {}, and a partial wave counts as one.",
                                      trace_.blocks, fit, significant(trace_.waves(), 3))));
 }
 
@@ -190,7 +189,7 @@ std::optional<Question> LatencyHidingScene::question_before(int next) const {
     const bool loads = copies() || is(Kernel::chase);
     return loads && used->number % apart == 0 ? use_question(next) : std::nullopt;
   }
-  // What is about limits stands beside the bars of the limits.
+  // Questions about limits are asked beside the bars of the limits.
   if (!copies() && !is(Kernel::spill)) return std::nullopt;
   if (const Probe* issued = at_step(&Probe::issue_step, next + 1)) {
     if (issued->number == group_of && copies() && trace_.arms.size() > 1) return lanes_question(1);
@@ -206,7 +205,7 @@ std::optional<Question> LatencyHidingScene::question(const View& view) const {
   std::optional<Question> asked = question_before(next);
   if (!asked) return asked;
   asked = shuffled(std::move(*asked), report_);
-  if (asked->choices.empty()) return asked;  // it stands on its axis
+  if (asked->choices.empty()) return asked;  // it is set on its axis
   const bool of_side = asked->id == "block-limit" || asked->id == "twice-the-registers";
   if (of_side) return about(picture::Key{"occupancy"}, std::move(*asked));
   if (asked->id == "arm-lanes") return about(picture::Key{"arms"}, std::move(*asked));

@@ -38,7 +38,7 @@ void LatencyHidingScene::find_probes() {
   }
   probes_.clear();
   for (const auto& [key, probe] : found) {
-    // What has no end in the trace does not end in the picture.
+    // A probe with no end in the trace has none in the picture.
     probes_.push_back(probe);
     if (probe.use_step == 0) probes_.back().use_step = trace_.steps() + 1;
   }
@@ -79,7 +79,7 @@ bool LatencyHidingScene::in_flight(const Probe& probe, Cursor cursor) const {
 
 // ---- what the kernel is ---------------------------------------------------------------------------------
 
-/// Four loads of a warp at least, or as many as are in flight together; of a branch all its arms.
+/// At least four loads of a warp, or all that are in flight together; all arms of a branch.
 int LatencyHidingScene::group() const {
   constexpr int kLeast = 4;
   const bool arms = trace_.broken == Break::divergent_branch;
@@ -108,7 +108,7 @@ int LatencyHidingScene::zoom_lane(int number) const {
   return number % zoom_lanes();
 }
 
-/// Loads of a warp stand below each other where there are few enough of them.
+/// A warp's loads are drawn below each other if they are few enough.
 int LatencyHidingScene::lanes_a_warp() const {
   constexpr int kMostLanes = 96;
   if (!copies()) return 1;
@@ -142,7 +142,7 @@ std::optional<Stretch> LatencyHidingScene::stretch(const Probe& each, Cursor cur
   return Stretch{std::max(from, 0.0), std::clamp(to, std::max(from, 0.0), time_high()), used};
 }
 
-/// What must not be compared has an axis of its own.
+/// Quantities that must not be compared have separate axes.
 picture::Name LatencyHidingScene::time_axis() const {
   if (!clocked()) return "turns";
   return tails()    ? picture::Name("elapsed")
@@ -151,9 +151,9 @@ picture::Name LatencyHidingScene::time_axis() const {
 }
 
 double LatencyHidingScene::time_high() const {
-  // Cycles: no round of four loads that was recorded takes longer, by one warp or by 64.
+  // Cycles: no recorded round of four loads takes longer, with one warp or with 64.
   constexpr double kRound = 7500;
-  constexpr int kRounds = 4;  // that a warp's probes are, about
+  constexpr int kRounds = 4;  // about as many as a warp's probes cover
   const double span = std::max<double>(1, static_cast<double>(trace_.machine.span));
   if (!clocked()) return tails() ? span + 1 : 2.0 * group() + 2;
   if (tails()) return picture::rounded(0, span).second;
@@ -182,7 +182,7 @@ std::vector<Stretch> LatencyHidingScene::one_at_a_time() const {
 
 double LatencyHidingScene::weight() const {
   if (is(Kernel::bulk_copy)) return trace_.stage_bytes / 1024.0;
-  // With a branch by lane each arm's load brings its lanes' share.
+  // With a branch by lane each arm's load fetches its lanes' share.
   const bool arms = trace_.broken == Break::divergent_branch;
   const int lanes = latency_hiding::kLanes / (arms ? std::max(trace_.divergence, 1) : 1);
   return is(Kernel::copy) ? lanes * trace_.bytes_per_load / 1024.0 : 1;
@@ -217,7 +217,7 @@ double LatencyHidingScene::latency(const Probe& probe) const {
 
 // ---- words ----------------------------------------------------------------------------------------------
 
-/// What a probe is called, as a mark and in words, by kernel.
+/// The name of a probe, as a mark and in words, by kernel.
 struct Called {
   picture::Name mark;
   const char* noun;
@@ -246,7 +246,7 @@ std::string LatencyHidingScene::unit() const {
   return trace_.machine.unit;
 }
 
-/// Whose clocks these are.
+/// The origin of the clocks.
 std::string LatencyHidingScene::where() const {
   const latency_hiding::Machine& machine = trace_.machine;
   if (!clocked()) {
@@ -262,7 +262,7 @@ std::string LatencyHidingScene::warp_name(int row) const {
   return tails() ? fmt::format("SM {}", warp.sm) : fmt::format("w{}", warp.slot);
 }
 
-/// What the followed warp does at a step.
+/// The followed warp's action at a step.
 std::string LatencyHidingScene::issue_sentence(const latency_hiding::Moment& at) const {
   const std::string who = fmt::format("Warp {}", trace_.machine.rows.front().slot);
   const int in_words = is(Kernel::diverge) || copies() ? zoom_lane(at.number) : at.number;
@@ -276,7 +276,7 @@ std::string LatencyHidingScene::issue_sentence(const latency_hiding::Moment& at)
   const Probe* done = probe(0, at.number);
   const bool computes = is(Kernel::fma) || is(Kernel::diverge);
   const char* verb = computes ? "finishes" : "uses";
-  // The last of a round says what all of it took.
+  // The last use of a round tells how long the whole round took.
   const Probe* first = probe(0, at.number - group() + 1);
   if (is(Kernel::copy) && clocked() && done != nullptr && first != nullptr &&
       (at.number + 1) % group() == 0) {
@@ -307,7 +307,7 @@ std::string LatencyHidingScene::sentence(Cursor cursor) const {
   const std::string warps = counted(trace_.warps_per_sm, "warp");
   if (at == nullptr) {
     if (tails()) {
-      return fmt::format("{} are to run on {}.", counted(trace_.blocks, "block"),
+      return fmt::format("{} will run on {}.", counted(trace_.blocks, "block"),
                          counted(trace_.multiprocessors, "multiprocessor"));
     }
     return fmt::format("{} {} resident on one multiprocessor, in the middle of the kernel.", warps,
@@ -326,7 +326,7 @@ std::vector<picture::Symbol> LatencyHidingScene::symbols(const View&) const {
   return {{"in flight",
            {"flight", 0},
            5,
-           "Issued and not used yet. Of loads: bytes that were requested and have not arrived.",
+           "Issued but not yet used. For loads: bytes requested that have not arrived.",
            {}}};
 }
 
@@ -391,14 +391,14 @@ std::vector<Readout> LatencyHidingScene::readouts(const View& view) const {
   all.push_back({"in_flight", tails() ? "blocks running" : "in flight",
                  copies() ? significant(busy, 4) : fmt::format("{:.0f}", busy),
                  copies() ? "KiB" : "", kTraced,
-                 clocked() ? "issued by now and not used, of all that was probed; " + where()
-                           : "issued by now and not used, of one warp"});
+                 clocked() ? "issued but not yet used, of all probes; " + where()
+                           : "issued but not yet used, by one warp"});
   if (copies()) all.back().about = {"flight", 0};
-  // What no clock tells has its place all the same: knobs stand still while they are turned.
+  // A number without a clock keeps its place, so that knobs do not move while they are turned.
   const std::string detail =
       clocked() ? fmt::format("from issue to first use, less the {:.0f} {} of an empty probe; {}",
                               machine.probe_cost, unit(), where())
-                : std::string("no clock was read here, and none was recorded of these knobs");
+                : std::string("no clock was read, and none was recorded for these knobs");
   const auto cycles = [&](const char* id, std::string label, bool known, double value) {
     all.push_back({id, std::move(label), known ? number(value, 0) : "–", clocked() ? unit() : "",
                    kTraced, detail});
@@ -411,23 +411,23 @@ std::vector<Readout> LatencyHidingScene::readouts(const View& view) const {
     all.push_back(
         {"asked", "requested at once",
          step(cursor) == 0 ? "–" : significant(static_cast<double>(trace_.asked_bytes()) / 1024, 4),
-         "KiB", lab::Provenance::derived, "warps × lanes × loads × bytes of a load"});
+         "KiB", lab::Provenance::derived, "warps × lanes × loads × bytes per load"});
   }
   const latency_hiding::Occupancy occupancy = trace_.occupancy();
   all.push_back(
       {"occupancy", "occupancy", words::percent(occupancy.share()), "", lab::Provenance::derived,
-       fmt::format("{} of {} warps: {} a block, {}", occupancy.warps, latency_hiding::kMostWarps,
+       fmt::format("{} of {} warps: {}/block, {}", occupancy.warps, latency_hiding::kMostWarps,
                    occupancy.warps_allocated, counted(occupancy.resident, "block"))});
   const bool compiled = machine.compiled.registers > 0;
   all.push_back({"registers", "registers",
-                 trace_.registers() > 0 ? std::to_string(trace_.registers()) : "–", "a thread",
+                 trace_.registers() > 0 ? std::to_string(trace_.registers()) : "–", "/thread",
                  compiled ? kTraced : lab::Provenance::derived,
                  compiled                 ? "as compiled"
-                 : trace_.registers() > 0 ? "at most, by the limit it is compiled with"
-                                          : "known of kernels that a GPU has run"});
+                 : trace_.registers() > 0 ? "at most, by its compile-time limit"
+                                          : "known only for kernels run on a GPU"});
   if (trace_.kernel == latency_hiding::Kernel::spill) {
     all.push_back({"local", "spilled",
-                   compiled ? std::to_string(machine.compiled.local_bytes) : "–", "B a thread",
+                   compiled ? std::to_string(machine.compiled.local_bytes) : "–", "B/thread",
                    kTraced, "local memory of the compiled kernel"});
   }
   return all;
@@ -453,7 +453,7 @@ SourceMark LatencyHidingScene::source(const View& view) const {
 
 // ---- what happens ---------------------------------------------------------------------------------------
 
-/// Rounds of the followed row; of the tail its waves.
+/// Rounds of the followed row; for the tail, its waves.
 void LatencyHidingScene::find_events() {
   std::map<int, std::string> at;
   for (const Probe& each : probes_) {

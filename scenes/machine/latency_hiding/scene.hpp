@@ -18,15 +18,15 @@ struct Probe {
   int issue_step = 0, use_step = 0;  ///< from which steps on these clocks are known
 };
 
-/// What a bench says of copies by their bytes in flight: the best rates, and the knobs' own.
+/// The bench's rates of copies by their bytes in flight: the best, and the one at the knobs.
 struct Rates {
   std::vector<double> kib = {}, rate = {};
   std::optional<double> here = {};
   double enough = 0;            ///< nine tenths of the most
-  double idle = 0, loaded = 0;  ///< ns that a load takes: alone, and where there are enough
+  double idle = 0, loaded = 0;  ///< ns per load: alone, and with enough in flight
 };
 
-/// Results that stand below each other as lengths.
+/// Results drawn as lengths, one below the other.
 struct Results {
   std::string title = {};
   const char* unit = "";
@@ -43,8 +43,8 @@ struct Stretch {
 };
 
 /// Latency hiding: the loads of one warp from issue to use, with the issue slots of its scheduler, then the warps of one
-/// multiprocessor on its four schedulers; beside them Little's law as it was measured. Kernels without loads end on
-/// their results, drawn as lengths.
+/// multiprocessor on its four schedulers; beside them Little's law as measured. Kernels without loads end with their
+/// results, drawn as lengths.
 class LatencyHidingScene final : public SceneOf<latency_hiding::Trace> {
  public:
   TILESTEP_PICTURE_SCENE(latency_hiding)
@@ -64,38 +64,38 @@ class LatencyHidingScene final : public SceneOf<latency_hiding::Trace> {
   // Where the cursor is.
   int step(Cursor cursor) const;
   bool at_end(Cursor cursor) const { return step(cursor) == trace_.steps(); }
-  /// The step on show; nullptr before the first.
+  /// The step on screen; nullptr before the first.
   const latency_hiding::Moment* moment(Cursor cursor) const;
   std::int64_t now(Cursor cursor) const;
-  /// Of row 0 or of another one; nullptr: none of that number.
+  /// nullptr: the row has no probe of that number.
   const Probe* probe(int row, int number) const;
   int followed(const View& view) const;
   bool in_flight(const Probe& probe, Cursor cursor) const;
 
-  // What the kernel is.
+  // The kernel.
   bool is(latency_hiding::Kernel kernel) const { return trace_.kernel == kernel; }
   bool copies() const { return latency_hiding::is_copy(trace_.kernel); }
   bool tails() const { return is(latency_hiding::Kernel::tail); }
   bool clocked() const { return trace_.machine.has_clocks(); }
-  /// Probes of a round: what the picture has of a warp at a time.
+  /// Probes per round: the part of a warp that the picture shows at a time.
   int group() const;
   /// Lanes that a warp has of its own, and among all.
   int zoom_lanes() const;
   int lanes_a_warp() const;
   int zoom_lane(int number) const;
-  /// Where the round that the cursor is in begins.
+  /// The clock at which the cursor's round begins.
   std::int64_t origin(Cursor cursor) const;
-  /// As far as it is known and in the round; hops of a chase from their level's first on.
+  /// The known part within the round; hops of a chase count from their level's first.
   std::optional<Stretch> stretch(const Probe& probe, Cursor cursor, std::int64_t zero) const;
   picture::Name time_axis() const;
   double time_high() const;
-  /// The first round with its loads one at a time, as it was recorded or derived; of loads at once.
+  /// The first round with its loads one at a time, recorded or derived; only where the run issues them together.
   std::vector<Stretch> one_at_a_time() const;
-  /// What one probe stands for: KiB of copies, 1 of others.
+  /// The weight of one probe: KiB for copies, otherwise 1.
   double weight() const;
   int wave_of(int block) const;
   std::uint8_t tone_of(int number) const;
-  /// What probes of one tone have in common, and which of it a probe is.
+  /// What probes of one tone share (level, arm, wave), and a probe's number of it.
   picture::Name tone_kind() const;
   int tone_number(int number) const;
   /// Cycles (ns) that a load took, less the probe's own.
@@ -136,11 +136,11 @@ class LatencyHidingScene final : public SceneOf<latency_hiding::Trace> {
   picture::Box counters(Cursor cursor) const;
   std::string explain_side(Cursor cursor, const picture::Key& key) const;
   std::optional<Rates> rates() const;
-  /// Of this kernel as recorded, and of chains the share of issue slots that they fill.
+  /// This kernel's results as recorded, and for chains the share of issue slots that they fill.
   Results results() const;
   Results chains(bool slots) const;
   Results counts() const;
-  /// Arms that have begun by then.
+  /// Arms that have begun by the cursor.
   int arms_shown(Cursor cursor) const;
 
   // In questions.cpp.
@@ -153,21 +153,21 @@ class LatencyHidingScene final : public SceneOf<latency_hiding::Trace> {
   std::optional<Question> eligible_question() const;
   Question lanes_question(int arm) const;
   Question waves_question() const;
-  /// The followed row's probe that is used, or issued, at a step; nullptr: none.
+  /// The followed row's probe that is used or issued at a step; nullptr: none.
   const Probe* at_step(int Probe::*of, int step) const;
 
-  static constexpr int kSeen = 4;  ///< steps after which recorded results stand beside the run
+  static constexpr int kSeen = 4;  ///< steps after which recorded results appear beside the run
 
   std::vector<Probe> probes_;
-  // What was recorded does not change from step to step.
+  // Recorded data does not change from step to step.
   std::vector<Stretch> one_at_a_time_;
   std::optional<Rates> rates_;
   Results results_, slots_, counted_;
-  int a_row_ = 0;  ///< probes that a row has at most; numbers of a key are row · a_row_ + number
+  int a_row_ = 0;  ///< most probes in a row; numbers of a key are row · a_row_ + number
   latency_hiding::Params params_;
 };
 
-/// Warps that one limit alone lets in, of the 64 that there is room for.
+/// Warps that one limit alone admits, of 64 at most.
 inline int warps_let_in(const latency_hiding::Occupancy& occupancy, latency_hiding::Limit limit) {
   const int blocks =
       std::min(occupancy.blocks[static_cast<std::size_t>(limit)], latency_hiding::kMostWarps);

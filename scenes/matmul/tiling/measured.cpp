@@ -1,5 +1,5 @@
-// The Measured tab of the tiling lesson: the ladder beside cuBLAS, the roofline, and what the
-// compiled kernels take and the hardware counts.
+// The Measured tab of the tiling lesson: the ladder beside cuBLAS, the roofline, the compiled
+// kernels' resources and the hardware's counts.
 #include "scenes/shared/measured.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ Role rung_role(std::string_view rung) {
   return rung.starts_with(kTensorCore) ? Role::purple : Role::sky;
 }
 
-/// The ladder has rungs of two formats; the library's rows say theirs in their name.
+/// The ladder has rungs of two formats; the library's rows have theirs in their name.
 lab::Table with_format(lab::Table ladder) {
   add_column(ladder, "format", [&](std::size_t row) {
     const std::string rung = text_in(ladder, row, "rung");
@@ -31,8 +31,8 @@ lab::Table with_format(lab::Table ladder) {
 
 constexpr const char* kCounted = "Bytes as counted";
 
-/// Labels read "rung size³" or "rung size³, counted bytes"; derived ones are whole names. What is
-/// counted comes first, so that it is the first choice.
+/// Labels read "rung size³" or "rung size³, counted bytes"; derived ones are whole names. Counted
+/// ones come first, so that they are the first choice.
 lab::Table with_bytes(lab::Table dots) {
   const auto label = [&](std::size_t row) { return text_in(dots, row, "label"); };
   const auto derived = [&](std::size_t row) {
@@ -56,14 +56,14 @@ lab::Table with_bytes(lab::Table dots) {
   return dots;
 }
 
-/// Rungs of which several configurations were compiled say which.
+/// Rungs with several compiled configurations get the configuration in their name.
 lab::Table with_configuration(lab::Table resources) {
   add_column(resources, "name", [&](std::size_t row) -> lab::Cell {
     const std::string rung = text_in(resources, row, "rung");
     std::string configuration = text_in(resources, row, "configuration");
     const lab::Table same = rows_where(resources, "rung", rung);
     if (same.rows.size() < 2) return rung;
-    // Tiles of one size differ in what is said last.
+    // Tiles of one size differ in the last word.
     if (rung == "shared-tile") {
       configuration = configuration.substr(configuration.rfind(' ') + 1);
       if (text_in(resources, row, "configuration").find("not") != std::string::npos) {
@@ -127,7 +127,7 @@ measured::Spec TilingScene::measured_spec() const {
                        .note = "{tflops} of {ceiling} TFLOP/s",
                        .role = rung_role},
                   Bars{.id = "shared_bytes",
-                       .title = "Bytes of shared memory for each FLOP",
+                       .title = "Shared-memory bytes per FLOP",
                        .unit = "B",
                        .rows = {.table = "shared_ceiling"},
                        .label = "rung",
@@ -139,7 +139,7 @@ measured::Spec TilingScene::measured_spec() const {
         .how = "resources of the compiled kernels; beside the bars: blocks × threads per "
                "multiprocessor",
         .plots = {Bars{.id = "occupancy",
-                       .title = "Warps at hand, of the most there can be",
+                       .title = "Resident warps, relative to the maximum",
                        .unit = "%",
                        .rows = {.table = "resources", .prepare = with_configuration},
                        .label = "name",
@@ -148,7 +148,7 @@ measured::Spec TilingScene::measured_spec() const {
                        .note = "{blocks} × {threads}",
                        .role = rung_role},
                   Bars{.id = "registers",
-                       .title = "Registers of a thread",
+                       .title = "Registers per thread",
                        .rows = {.table = "resources", .prepare = with_configuration},
                        .label = "name",
                        .value = "registers",

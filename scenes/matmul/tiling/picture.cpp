@@ -1,5 +1,5 @@
 // The picture of the tiling lesson: the three matrices with the block and its bands, and the bars of global
-// loads; beside them the two tiles in shared memory round C's block, and the sum of one thread. Without
+// loads; beside them the two tiles in shared memory around C's block, and the sum of one thread. Without
 // shared memory the same places show how often each element of the k-tile is loaded from global memory.
 #include <fmt/format.h>
 
@@ -34,7 +34,7 @@ constexpr Layout kStrip = {.weight = 0, .least_width = 3};
 constexpr Layout kSheet = {.least_width = 3, .least_height = 2.2f};
 constexpr Layout kWall = {.weight = 0, .least_width = 0.35f, .least_height = 0.35f};
 
-/// Numbers are what a tile shows: where there is no height for them the tiles stand in one line.
+/// A tile shows numbers: where there is no height for them the tiles are put in one line.
 Layout tile_of(int edge) {
   return {.least_width = 3, .least_height = 2.8f, .wish = 0.82f * static_cast<float>(edge)};
 }
@@ -57,7 +57,7 @@ struct Grid : Cells {
   }
 };
 
-/// What a k-tile says of the elements of A, or of B.
+/// A k-tile's data on the elements of A, or of B.
 struct Operand {
   const std::vector<int>&loads, &loader, &slot, &reads;
 };
@@ -70,7 +70,7 @@ Operand operand_of(const KTile& of, bool is_a) {
 
 // ---- where things stand --------------------------------------------------------------------------
 
-/// Elements along the edge of a cell of the matrices: more than one where they are large, and always
+/// Elements along the edge of a cell of the matrices: more than one if they are large, and always
 /// a divisor of the tile's edge.
 int TilingScene::unit() const {
   constexpr int kMost = 16;
@@ -80,7 +80,7 @@ int TilingScene::unit() const {
   return unit;
 }
 
-/// A stands left of C and B above it, as near as they can.
+/// A is left of C and B above it, as close as possible.
 Extent TilingScene::extent() const {
   if (is_rung()) return {rung_axes()};
   const int u = unit(), group = trace_.tile > u ? trace_.tile / u : 0;
@@ -116,11 +116,11 @@ std::vector<Symbol> TilingScene::symbols(const View& view) const {
       {"global loads",
        {"loads", 0},
        kC,
-       "Floats that the block has fetched from global memory so far, of A and of B."},
+       "Floats of A and B that the block has fetched from global memory so far."},
       {fmt::format("sum of thread {}", thread),
        {"thread", thread},
        0,
-       fmt::format("The running sum of thread {}, in a register: it ends as {}.", thread,
+       fmt::format("Thread {}'s running sum, in a register: it ends as {}.", thread,
                    name_in_c(element)),
        code(true, "sum")}};
   if (now.k_tile >= 0) {
@@ -215,7 +215,7 @@ Box TilingScene::matrices(const TilingMoment& now) const {
                 {.even = true, .place = Place::device_memory});
 }
 
-/// The same tiles as `naive` loads them, each element again for each product; they stand as A and B do.
+/// The same tiles as `naive` loads them, each element again for each product; placed as A and B are.
 Box TilingScene::naive(const TilingMoment& now) const {
   if (trace_.block.variant == Variant::naive) return box({"naive"}, {});
   const KTile* loaded =
@@ -247,7 +247,7 @@ Box TilingScene::naive(const TilingMoment& now) const {
 
 // ---- loads and the sum ---------------------------------------------------------------------------
 
-/// The block's own and those of `naive`, of which there is one where it is naive itself.
+/// The block's own and that of `naive`; only one if the block runs naive itself.
 int TilingScene::lanes() const {
   return trace_.block.variant == Variant::naive ? 1 : 2;
 }
@@ -309,7 +309,7 @@ std::vector<Run> TilingScene::formula(const View& view, int terms) const {
     return of < 0 ? "(" + text + ")" : text;
   };
   const int deep = depth(now.k_tile);
-  // What the kernel has, beside what the products come to with the sum that it had.
+  // The kernel's sum, beside the products added to its previous sum.
   double due = now.k_tile == 0 ? 0 : static_cast<double>(sum(element, before));
   double magnitude = std::abs(due);
   for (int i = 0; i < deep; ++i) {
@@ -330,7 +330,7 @@ std::vector<Run> TilingScene::formula(const View& view, int terms) const {
   return runs;
 }
 
-/// Whether an element's sum is complete and not the one in double.
+/// Whether an element's sum is complete and differs from the one in double.
 bool TilingScene::contradicted(Cursor cursor, int element) const {
   const TilingMoment now = moment(cursor);
   if (now.k_tile + 1 < k_tiles() || !now.multiplied) return false;
@@ -391,12 +391,12 @@ Box TilingScene::tile(const TilingMoment& now, const View& view, bool is_a) cons
                  tile_of(edge));
   made.place = shared() ? Place::shared_memory : Place::device_memory;
   made.label.group = "tile";
-  // The row and the column that the picked thread multiplies, and before that waits for.
+  // The row and the column that the picked thread waits for and then multiplies.
   if (any && (now.multiplied || now.phase == Phase::barrier_after_load)) {
     const int line = is_a ? picked(view) / edge : picked(view) % edge, last = deep - 1;
     made.marks.push_back(is_a ? Frame{{"picked_row"}, {{name, line, 0}, {name, line, last}}}
                               : Frame{{"picked_column"}, {{name, 0, line}, {name, last, line}}});
-    // What it has still to read: all of it behind the barrier, what it read last once it has multiplied.
+    // The elements still to read: all of them at the barrier; the last one read once it has multiplied.
     const bool waits = now.phase == Phase::barrier_after_load;
     const int way = waits ? 1 : k_tile(number).along_k, end = way > 0 ? last : 0;
     if (shared() && now.phase <= Phase::multiply && way != 0) {
@@ -439,7 +439,7 @@ Box TilingScene::block(const TilingMoment& now, const View& view) const {
                  tile_of(edge));
   made.place = Place::registers;
   made.label.group = "tile";
-  // Those that read the first element of the picked thread's row of A's tile.
+  // The threads that read the first element of the picked thread's row of A's tile.
   if (shared() && now.phase == Phase::multiply && now.k_tile >= 0) {
     const int row = picked(view) / edge;
     made.marks.push_back(
@@ -448,7 +448,7 @@ Box TilingScene::block(const TilingMoment& now, const View& view) const {
   return made;
 }
 
-/// In the corner that the tiles leave free: which k-tile this is, and its phases.
+/// In the corner that the tiles leave free: the current k-tile and its phases.
 Box TilingScene::corner(const TilingMoment& now) const {
   const bool any = now.k_tile >= 0;
   const std::string here =
@@ -477,9 +477,9 @@ Box TilingScene::corner(const TilingMoment& now) const {
   return made;
 }
 
-/// The tiles stand as A and B do, and C's block where a row of one meets a column of the other. A
-/// barrier is a wall along both tiles: the inner one between what is stored and those who read, the
-/// outer one between those who read and what the next k-tile brings.
+/// The tiles are placed as A and B are, and C's block where a row of one meets a column of the other. A
+/// barrier is a wall along both tiles: the inner one between stores and reads, the outer one between
+/// reads and the loads of the next k-tile.
 Box TilingScene::tiles(const TilingMoment& now, const View& view) const {
   const auto wall = [&](Phase phase, Name name, int part, const Layout& layout) {
     const bool inner = phase == Phase::barrier_after_load;

@@ -1,4 +1,4 @@
-// What the tiling lesson asks before a step, what happens in its trace, and what it asks about
+// The tiling lesson's questions before steps, the events of its trace, and its questions about
 // measurements; every answer is read off the trace or the bench.
 #include "scenes/shared/questions.hpp"
 
@@ -32,12 +32,12 @@ Question TilingScene::load_question(int number) const {
                 of_a + of_b, {2 * products, elements, products, threads, 2 * threads},
                 shared() ? fmt::format("{} threads load {} of A and {} of B, each once.", threads,
                                        of_a, of_b)
-                         : fmt::format("every product loads its two: {} of A and {} of B, although "
-                                       "only {} of them differ.",
+                         : fmt::format("every product loads both operands: {} of A and {} of B, "
+                                       "though only {} differ.",
                                        of_a, of_b, elements)));
 }
 
-/// Which of the tile's elements does the followed thread bring?
+/// Which of the tile's elements does the followed thread load?
 std::optional<Question> TilingScene::loader_question(int number, int thread) const {
   const std::vector<int>& loaders = k_tile(number).a_loader;
   const int edge = trace_.tile;
@@ -58,33 +58,32 @@ std::optional<Question> TilingScene::loader_question(int number, int thread) con
   return about_each(
       thing, ask(fmt::format("Thread {} loads one element of A's next tile. Which one?", thread),
                  name(element), others,
-                 fmt::format("threadIdx.x = {} runs along the row and threadIdx.y = {} chooses it, "
-                             "so that the lanes of a warp load neighbours.",
+                 fmt::format("threadIdx.x = {} is the column and threadIdx.y = {} the row, so that "
+                             "a warp's lanes load neighbours.",
                              thread % edge, thread / edge)));
 }
 
-/// Where the bar of `naive` ends, when some of its k-tiles have been seen.
+/// Where the bar of `naive` ends, once some of its k-tiles have been seen.
 Question TilingScene::end_question() const {
   const std::int64_t end = trace_.naive.loads();
   const auto products = static_cast<std::int64_t>(trace_.rows()) * trace_.columns() * trace_.k;
-  return ask_to_set(
-      fmt::format(
-          "naive loads both operands of every product. Where on this scale will its bar stand "
-          "at the end, with k = {}?",
-          trace_.k),
-      {"load_bars"}, "loads", static_cast<double>(end), 0.06 * static_cast<double>(end),
-      fmt::format("naive loads two for each of {} products: {}, where this block loads {}.",
-                  products, end, trace_.block.loads()));
+  return ask_to_set(fmt::format("naive loads both operands of every product. Where on this scale "
+                                "will its bar end, with k = {}?",
+                                trace_.k),
+                    {"load_bars"}, "loads", static_cast<double>(end),
+                    0.06 * static_cast<double>(end),
+                    fmt::format("naive loads two for each of {} products: {}; this block loads {}.",
+                                products, end, trace_.block.loads()));
 }
 
-/// Of the whole launch: each matrix as often as blocks need it.
+/// For the whole launch: each matrix once per block that needs it.
 Question TilingScene::launch_question() const {
   const std::int64_t m = trace_.m, n = trace_.n, k = trace_.k;
   return about(
       {"matrices"},
       ask_count(
-          fmt::format("This block has nearly finished. How many elements of A and B does "
-                      "the whole launch load from global memory for C, {} × {}?",
+          fmt::format("This block is nearly done. How many elements of A and B does the whole "
+                      "launch load from global memory, for a C of {} × {}?",
                       trace_.m, trace_.n),
           trace_.global_loads,
           {m * k + k * n, trace_.naive_global_loads, trace_.block.loads(), trace_.global_loads / 2},
@@ -104,7 +103,7 @@ Question TilingScene::race_question() const {
   const std::size_t is = races.wrong_orders == 0 ? 0 : races.wrong_orders < races.orders ? 1 : 2;
   return about(
       {"block"},
-      ask(fmt::format("The barrier {} is gone. In how many of {} thread orders will C be wrong?",
+      ask(fmt::format("Without the barrier {}, in how many of {} thread orders is C wrong?",
                       name_of(params_.remove_barrier), races.orders),
           shares[is], shares, because + "."));
 }
@@ -120,7 +119,7 @@ std::optional<Question> TilingScene::question(const View& view) const {
   const auto asked = [&](const char* kind, Question question) {
     return shuffled(of_kind(kind, std::move(question)), report_);
   };
-  // The picture says at its end what the races did.
+  // The picture shows the result of the races at its end.
   if (last && trace_.races.orders > 0) return asked("races", race_question());
   if (next == 0) return asked("loads", load_question(0));
   // The last one may be narrower than those seen.
@@ -139,7 +138,7 @@ std::optional<Question> TilingScene::question(const View& view) const {
 
 void TilingScene::find_events() {
   if (is_rung()) {
-    events_.push_back({{1, static_cast<int>(tiling::Share::thread)}, "who owns which elements"});
+    events_.push_back({{1, static_cast<int>(tiling::Share::thread)}, "each thread's elements"});
     return;
   }
   const int last = k_tiles() - 1;
@@ -150,7 +149,7 @@ void TilingScene::find_events() {
   };
   const KTile& first = k_tile(0);
   if (shared()) {
-    events_.push_back({{1, load}, "the first tiles come into shared memory"});
+    events_.push_back({{1, load}, "the first tiles reach shared memory"});
     events_.push_back(
         {{1, multiply}, fmt::format("each element is read {}", words::times(most(first.a_reads)))});
     if (last > 0) events_.push_back({{last + 1, load}, "tiles are loaded for the last time"});
@@ -192,17 +191,16 @@ std::optional<Question> fewer_loads_question(const lab::Report& bench) {
   const double fewer = *before / *after;
   return about_view(
       {"Ladder", "Roofline"}, "fewer-loads",
-      ask_ratio(
-          fmt::format("At {0}³ shared-tile asks global memory for {1:.0f} times fewer bytes than "
-                      "coalesced. How many times as fast is it?",
-                      kSize, fewer),
-          *fast / *slow, {fewer, fewer / 4, 2},
-          fmt::format("caches had answered most of those loads, and now each product waits for "
-                      "shared memory instead ({:.1f} against {:.1f} TFLOP/s, {}).",
-                      *fast, *slow, measured::where_measured(bench))));
+      ask_ratio(fmt::format("At {0}³ shared-tile requests {1:.0f} times fewer global bytes than "
+                            "coalesced. How many times as fast is it?",
+                            kSize, fewer),
+                *fast / *slow, {fewer, fewer / 4, 2},
+                fmt::format("caches already served most of those loads, and each product now waits "
+                            "for shared memory ({:.1f} against {:.1f} TFLOP/s, {}).",
+                            *fast, *slow, measured::where_measured(bench))));
 }
 
-/// What is asked for is not what DRAM moves.
+/// Requested bytes are not DRAM traffic.
 std::optional<Question> dram_question(const lab::Report& bench) {
   const auto moved = [&](const char* rung) {
     return number_with(bench, "counters", {{"rung", rung}}, "dram_bytes");
@@ -210,13 +208,12 @@ std::optional<Question> dram_question(const lab::Report& bench) {
   const auto before = moved("coalesced"), after = moved("shared-tile");
   return ask_faster(
       bench, {"Counters", "Roofline"}, "dram-bytes", {after, before, "MB"},
-      "How many times the DRAM bytes of coalesced does shared-tile move at 4096³, counted "
-      "by the hardware?",
+      "How many times as many DRAM bytes as coalesced does shared-tile move at 4096³, as counted?",
       {1.0 / 32, 0.5, 1},
-      "L2 serves many of the requests of both, as many as the blocks that run together make it");
+      "L2 serves many requests of both; how many depends on which blocks run together");
 }
 
-/// How near the best rung comes to the library, on CUDA cores and on tensor cores.
+/// How close the best rung comes to the library, on CUDA cores and on tensor cores.
 std::optional<Question> library_question(const lab::Report& bench) {
   const auto share = [&](const char* rung) {
     return number_with(bench, "ladder_measured", {{"rung", rung}, {"size", kSize}}, "fraction");
@@ -225,12 +222,12 @@ std::optional<Question> library_question(const lab::Report& bench) {
   const auto rates = std::pair{rate(bench, "warp-tile"), rate(bench, "tensor-core")};
   if (!fp32 || !bf16 || !rates.first || !rates.second) return std::nullopt;
   const std::vector<std::string> choices = {"warp-tile, in FP32", "tensor-core, in BF16",
-                                            "Both alike, within 5 points"};
+                                            "Equal, within 5 points"};
   const std::size_t is = *fp32 > *bf16 + 0.05 ? 0 : *bf16 > *fp32 + 0.05 ? 1 : 2;
   return about_view(
       {"Ladder", "Roofline", "Shared memory"}, "near-library",
       ask("warp-tile multiplies FP32 on CUDA cores, tensor-core BF16 on tensor cores. Which comes "
-          "nearer to cuBLAS in its own format?",
+          "closer to cuBLAS in its format?",
           choices[is], choices,
           fmt::format("the faster the units, the harder it is to feed them ({} of cuBLAS at {:.0f} "
                       "TFLOP/s, and {} at {:.0f}, {}).",

@@ -1,5 +1,5 @@
-// The picture of a rung above shared-tile: who has what of a block's tile of C, as its threads stored it, and
-// for how many FMAs what one of them reads of shared memory serves, beside the rungs below.
+// The picture of a rung above shared-tile: which thread has which elements of a block's tile of C, as its
+// threads stored it, and how many FMAs a thread's shared-memory reads feed, beside the rungs below.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ struct Piece {
   int row, column, rows, columns;
 };
 
-/// What those threads have for which `has` says so, in as few rectangles as a look row by row finds.
+/// The elements of the threads for which `has` is true, in as few rectangles as a row-by-row scan finds.
 std::vector<Piece> pieces_of(const Rung& rung, const std::function<bool(int thread)>& has) {
   const int down = rung.rows / rung.unit_rows, across = rung.columns / rung.unit_columns;
   std::vector<bool> taken(rung.owners.size());
@@ -82,7 +82,7 @@ std::string in_words(const std::vector<Piece>& pieces) {
                      size);
 }
 
-/// The rows and the columns of the tile in which a thread has something.
+/// The rows and the columns of the tile in which a thread has elements.
 std::pair<std::vector<int>, std::vector<int>> lines_of(const Rung& rung, int thread) {
   std::set<int> rows, columns;
   for (const Piece& piece : pieces_of(rung, [&](int of) { return of == thread; })) {
@@ -92,7 +92,7 @@ std::pair<std::vector<int>, std::vector<int>> lines_of(const Rung& rung, int thr
   return {{rows.begin(), rows.end()}, {columns.begin(), columns.end()}};
 }
 
-/// The largest pieces of the tile, by halves, each of one warp's.
+/// The largest rectangles of the tile, found by doubling, that each belong to one warp.
 Piece warp_unit(const Rung& rung) {
   const auto whole = [&](int rows, int columns) {
     const int across = rung.columns / rung.unit_columns;
@@ -115,13 +115,13 @@ bool is_mma(const Rung& rung) {
   return tiling::k_at_once(rung.variant) > 1 && rung.rows % kMmaRows == 0 &&
          rung.columns % kMmaColumns == 0;
 }
-/// The cells in which threads are shown: an mma's, of which each lane has a few elements, are one.
+/// The cells in which threads are shown: an mma, of which each lane has a few elements, is one.
 Piece thread_unit(const Rung& rung) {
   return is_mma(rung) ? Piece{0, 0, kMmaRows, kMmaColumns}
                       : Piece{0, 0, rung.unit_rows, rung.unit_columns};
 }
 
-/// The mma that makes the first element of a thread.
+/// The mma that computes the first element of a thread.
 Piece first_mma(const std::vector<Piece>& own) {
   const int row = own.empty() ? 0 : own[0].row, column = own.empty() ? 0 : own[0].column;
   return {row / kMmaRows * kMmaRows, column / kMmaColumns * kMmaColumns, kMmaRows, kMmaColumns};
@@ -136,7 +136,7 @@ bool in_tile(int row, int column, const Rung& rung) {
   return row >= 0 && row < rung.rows && column >= 0 && column < rung.columns;
 }
 
-/// Of what a k-tile takes, what the rung's innermost step does.
+/// The share of a k-tile's count that the rung's innermost step has.
 double of_step(const Rung& rung, int of_k_tile) {
   return static_cast<double>(of_k_tile) * tiling::k_at_once(rung.variant) / rung.depth;
 }
@@ -249,8 +249,8 @@ std::vector<Symbol> TilingScene::rung_symbols(const View& view) const {
   return {{"One thread",
            {"thread", thread},
            kOfC,
-           fmt::format("Thread {}, lane {} of warp {}: its elements of C are sums in its registers "
-                       "until it stores them.",
+           fmt::format("Thread {}, lane {} of warp {}: it accumulates its elements of C in "
+                       "registers, then stores them.",
                        thread, thread % kWarp, thread / kWarp)}};
 }
 
@@ -357,7 +357,7 @@ Box TilingScene::fragment(const View& view) const {
              {.weight = 0.7f, .least_width = 9, .least_height = 9});
 }
 
-/// What one k adds to the sums of the thread: each number that it reads of A times each that it reads of B.
+/// The products that one k adds to the thread's sums: each number that it reads of A times each of B.
 Box TilingScene::products(const View& view) const {
   const Rung& rung = trace_.rungs.back();
   const bool any = shows(view.cursor, Share::thread), read = shows(view.cursor, Share::reads);
@@ -403,7 +403,7 @@ Box TilingScene::products(const View& view) const {
   return made;
 }
 
-/// A bar for each rung: reads of shared memory for an FMA.
+/// A bar for each rung: reads of shared memory per FMA.
 Box TilingScene::reads(const View& view) const {
   Spans spans{items("reads_of", 0)};
   spans.x = "reads_per_fma";
@@ -431,7 +431,7 @@ Box TilingScene::reads(const View& view) const {
   spans.now = kMostReads;
   made.marks.insert(made.marks.begin(), std::move(spans));
   Box labelled = column({"reads"}, {std::move(made)}, {.weight = 0.5f});
-  labelled.label = text("reads of shared memory per FMA", "reads per FMA");
+  labelled.label = text("shared-memory reads per FMA", "reads per FMA");
   return labelled;
 }
 
@@ -441,12 +441,11 @@ Question TilingScene::reads_question() const {
   const auto fmas = std::llround(of_step(rung, rung.fmas()));
   return about(
       {"reads"},
-      ask_count(fmt::format("A thread of {} has {} sums in registers. How many numbers does "
-                            "it read of shared memory for {} FMAs?",
+      ask_count(fmt::format("A thread of {} has {} accumulators. How many numbers does it read "
+                            "from shared memory for {} FMAs?",
                             name_of(rung.variant), rung.owned, fmas),
                 reads, {2 * fmas, fmas, fmas / 2, fmas + 1},
-                fmt::format("what it reads of A it multiplies by all that it reads of B: "
-                            "{} numbers serve {} FMAs.",
+                fmt::format("each number of A is multiplied by each of B: {} numbers feed {} FMAs.",
                             reads, fmas)));
 }
 
@@ -454,7 +453,7 @@ std::string TilingScene::rung_explain(const View& view, const Key& key) const {
   const Rung& rung = trace_.rungs.back();
   const auto who = [](int owner) {
     return owner < 0
-               ? std::string("not one thread's")
+               ? std::string("no one thread's")
                : fmt::format("thread {}: lane {} of warp {}", owner, owner % kWarp, owner / kWarp);
   };
   if (key.is({"share", "warp"})) {
@@ -478,7 +477,7 @@ std::string TilingScene::rung_explain(const View& view, const Key& key) const {
   }
   if (key.is({"whole"})) return "the block's tile of C";
   if (key.is({"sum_of", "of_a", "of_b"})) {
-    return key.is({"sum_of"}) ? "a sum in a register of the followed thread"
+    return key.is({"sum_of"}) ? "an accumulator of the followed thread"
            : key.is({"of_a"}) ? "a number of A's tile, read for this k"
                               : "a number of B's tile, read for this k";
   }

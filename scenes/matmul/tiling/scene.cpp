@@ -19,7 +19,7 @@ StepAxis TilingScene::loaded(const tiling::Trace&) {
   if (is_rung()) measure_shares();
   if (is_rung()) return {1, tiling::kShares, "step", {"warps", "thread", "reads"}, ""};
   if (!shared()) return {k_tiles(), 1, "k-tile", {"multiply"}, "k_tiles"};
-  const double each_k = std::clamp(trace_.tile / 2.0, 1.0, 4.0);  // time to see one after the other
+  const double each_k = std::clamp(trace_.tile / 2.0, 1.0, 4.0);  // time to see them one by one
   const std::vector<std::string> phases = {"load", "barrier", "multiply", "barrier"};
   return {k_tiles(), tiling::kPhases, "k-tile", phases, "k_tiles", 0, {1, 1, each_k, 1}};
 }
@@ -52,7 +52,7 @@ float TilingScene::sum(int element, Cursor cursor) const {
 }
 
 int TilingScene::thread_of(int element) const {
-  // In `naive` threadIdx.x runs down the rows, which turns the numbering; turning twice is nothing.
+  // In `naive` threadIdx.x runs down the rows, which transposes the numbering; twice is the identity.
   return trace_.block.element_of(element, trace_.tile);
 }
 
@@ -128,22 +128,22 @@ std::string TilingScene::sentence(Cursor cursor) const {
 int TilingScene::picked(const View& view) const {
   const int otherwise = trace_.rows() / 3 * trace_.tile + trace_.columns() / 2;
   const int element = thread_of(view.pick("thread", thread_of(otherwise)));
-  // A thread stays picked from run to run while there is one with its number.
+  // A thread stays picked from run to run as long as its number exists.
   return element >= 0 && element < trace_.tile * trace_.tile && within(element) ? element
                                                                                 : otherwise;
 }
 
 std::vector<Readout> TilingScene::readouts(const View& view) const {
   const std::string variant(name_of(trace_.variant));
-  // What the launch recorded of all its blocks stands there once this one is through; what a formula
-  // gives stands there from the start, unless it has the recorded loads in it.
+  // Counts recorded over all blocks are shown once this block is done; a formula's results are shown
+  // from the start, unless they depend on the recorded loads.
   const bool over =
       is_rung() ? shows(view.cursor, tiling::Share::reads) : finished(moment(view.cursor));
   const auto known = [&](const lab::Measurement& m) {
     return over || (m.provenance == lab::Provenance::derived && m.id != "loads_per_output" &&
                     m.id != "reuse_factor" && m.id != "arithmetic_intensity");
   };
-  // A second number that belongs to the first stands where its unit would.
+  // A second number that belongs to the first is shown in place of its unit.
   struct Row {
     const char *id, *label;
     int decimals;
@@ -171,7 +171,7 @@ std::vector<Readout> TilingScene::readouts(const View& view) const {
       all.push_back({row.id, row.label, "—", "", lab::Provenance::recorded, of_run.why_not});
       continue;
     }
-    Readout made{row.id, row.label, "—", "", m->provenance, "Comes when the block has finished."};
+    Readout made{row.id, row.label, "—", "", m->provenance, "Shown once the block has finished."};
     if (made.id == "global_loads") made.about = {"loads", 0};
     if (!known(*m)) {
       all.push_back(std::move(made));
@@ -183,7 +183,7 @@ std::vector<Readout> TilingScene::readouts(const View& view) const {
     made.detail = lab::provenance_sentence(*m, report_);
     if (report_.recorded_at.empty() && !m->recorded_at.empty()) {
       made.provenance = lab::Provenance::recorded;
-      made.detail += fmt::format("\nOf the timed kernel, on {}, {}.", m->device, m->recorded_at);
+      made.detail += fmt::format("\nFrom the timed kernel, on {}, {}.", m->device, m->recorded_at);
     }
     const lab::Measurement* second = number_of_run(report_, row.second, variant).number;
     if (second != nullptr && known(*second)) {

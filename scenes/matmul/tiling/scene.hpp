@@ -29,15 +29,15 @@ struct TilingMoment {
   int k_tile = -1;  ///< the k-tile worked on; −1 before the first
   tiling::Phase phase = tiling::Phase::barrier_after_multiply;
   bool loaded = false;           ///< this k-tile is in shared memory
-  bool multiplied = false;       ///< and its products are in the sums
+  bool multiplied = false;       ///< and its products are in the accumulators
   std::int64_t loads = 0;        ///< global loads of the block so far
   std::int64_t naive_loads = 0;  ///< the same block in `naive`, which loads as it multiplies
 };
 
 /// Tiling: A, B and C as grids with the chosen block lit; beside them the two tiles in shared
-/// memory around the block, with the barriers as walls between those that load and those that read, and
-/// the sum of one thread; below the matrices the block's global loads beside those of `naive`. A rung
-/// above shared-tile: who has which elements of C in a block (rungs.cpp).
+/// memory around the block, with the barriers as walls between loads and reads, and the sum of one
+/// thread; below the matrices the block's global loads beside those of `naive`. For a rung above
+/// shared-tile: which thread has which elements of C in a block (rungs.cpp).
 class TilingScene final : public SceneOf<tiling::Trace> {
  public:
   TILESTEP_PICTURE_SCENE(tiling)
@@ -56,7 +56,7 @@ class TilingScene final : public SceneOf<tiling::Trace> {
   float sum(int element, Cursor cursor) const;
   /// The element of C's block whose thread is followed.
   int picked(const View& view) const;
-  /// The linear thread that computes `element`, and the other way round.
+  /// The linear thread that computes `element`, and vice versa.
   int thread_of(int element) const;
 
  private:
@@ -103,7 +103,7 @@ class TilingScene final : public SceneOf<tiling::Trace> {
   bool shared() const { return trace_.block.variant == tiling::Variant::shared_tile; }
   int k_tiles() const { return trace_.k_tiles(); }
   const tiling::KTile& k_tile(int number) const { return trace_.block.k_tiles[number]; }
-  /// How many of the k-tile's columns of A lie inside.
+  /// How many of the k-tile's columns of A are inside the matrix.
   int depth(int number) const { return std::min(trace_.k - number * trace_.tile, trace_.tile); }
   bool within(int element) const {
     return element / trace_.tile < trace_.rows() && element % trace_.tile < trace_.columns();
@@ -112,14 +112,14 @@ class TilingScene final : public SceneOf<tiling::Trace> {
   bool finished(const TilingMoment& now) const {
     return now.multiplied && now.k_tile == k_tiles() - 1;
   }
-  /// The last k-tile is through, and an order of the threads went wrong.
+  /// The last k-tile is done, and a thread order gave a wrong C.
   bool judged(const TilingMoment& now) const { return finished(now) && trace_.races.order >= 0; }
-  /// The element's numbers in C.
+  /// The element's indices in C.
   std::string name_in_c(int element) const;
 
   tiling::Params params_;
-  int warp_rows_ = 1, warp_columns_ = 1;  ///< of the largest pieces of C that are one warp's
-  int own_rows_ = 1, own_columns_ = 1;    ///< in which a thread has something
+  int warp_rows_ = 1, warp_columns_ = 1;  ///< of the largest rectangles of C that are one warp's
+  int own_rows_ = 1, own_columns_ = 1;    ///< in which a thread has elements
 };
 
 }  // namespace tilestep::scenes

@@ -1,5 +1,5 @@
-// The Measured tab of the coalescing lesson: useful bandwidth against stride and offset beside what
-// the sectors let expect and what DRAM moves, element sizes, all patterns, the copy ladder, and the transposes with their banks.
+// The Measured tab of the coalescing lesson: useful bandwidth against stride and offset beside the
+// prediction from sectors and the DRAM traffic, element sizes, all patterns, the copy ladder, the transposes' banks.
 #include "scenes/shared/measured.hpp"
 
 #include <fmt/format.h>
@@ -29,17 +29,17 @@ measured::Lines against(const char* table, const char* x, const char* title, con
           .marked_x = marked};
 }
 
-/// The hardware's own count of what moves, for loads or for stores, beside what that lets expect.
+/// The hardware's count of the traffic of loads or stores, beside the bandwidth that it predicts.
 measured::View dram_view() {
   using namespace measured;
   const Rows rows{.table = "dram_by_stride"};
   return {.name = "DRAM traffic",
-          .how = "4-byte elements; bytes counted by the hardware in a run of their own",
+          .how = "4-byte elements; bytes counted by the hardware in a separate run",
           .filters = {{"dram_access", "access"}},
           .plots = {Lines{.id = "dram_bytes",
-                          .title = "Bytes that DRAM moves for each useful one: {access}",
+                          .title = "DRAM bytes moved per useful byte: {access}",
                           .x_label = "stride in elements",
-                          .y_label = "bytes for each useful byte",
+                          .y_label = "bytes per useful byte",
                           .x_log = true,
                           .rows = rows,
                           .x = "stride",
@@ -58,36 +58,35 @@ measured::View dram_view() {
           .needs = "dram_by_stride"};
 }
 
-/// Every byte is used, and still small elements are slow: too few bytes are under way.
+/// Every byte is used, yet small elements are slow: too few bytes are in flight.
 measured::View element_view() {
   using namespace measured;
   const Rows rows{.table = "bandwidth_by_element"};
-  return {.name = "Element size",
-          .how =
-              "sequential loads, every byte used; in flight at most: a load of each thread that "
-              "the GPU holds",
-          .plots = {Bars{.id = "bandwidth_by_element",
-                         .title = "By the size of an element",
-                         .unit = "GB/s",
-                         .rows = rows,
-                         .label = "{element_bytes|byte}",
-                         .value = "bandwidth",
-                         .note = "{in_flight} KiB in flight",
-                         .roof = kCopy,
-                         .role = [](std::string_view) { return Role::sky; }},
-                    Lines{.id = "bandwidth_in_flight",
-                          .title = "By the bytes in flight",
-                          .x_label = "KiB in flight",
-                          .y_label = "useful GB/s",
-                          .x_log = true,
-                          .rows = rows,
-                          .x = "in_flight",
-                          .curves = {{"bandwidth", "measured", Role::sky}},
-                          .roof = kCopy}},
-          .needs = "bandwidth_by_element"};
+  return {
+      .name = "Element size",
+      .how = "sequential loads, every byte used; in flight at most: one load per resident thread",
+      .plots = {Bars{.id = "bandwidth_by_element",
+                     .title = "By the size of an element",
+                     .unit = "GB/s",
+                     .rows = rows,
+                     .label = "{element_bytes|byte}",
+                     .value = "bandwidth",
+                     .note = "{in_flight} KiB in flight",
+                     .roof = kCopy,
+                     .role = [](std::string_view) { return Role::sky; }},
+                Lines{.id = "bandwidth_in_flight",
+                      .title = "By the bytes in flight",
+                      .x_label = "KiB in flight",
+                      .y_label = "useful GB/s",
+                      .x_log = true,
+                      .rows = rows,
+                      .x = "in_flight",
+                      .curves = {{"bandwidth", "measured", Role::sky}},
+                      .roof = kCopy}},
+      .needs = "bandwidth_by_element"};
 }
 
-/// What one load a thread costs, and new blocks all the time, beside what the sectors do.
+/// The cost of one load per thread and of launching new blocks, beside that of the sectors.
 measured::View launch_view() {
   using namespace measured;
   return {.name = "Loads and blocks",
@@ -113,7 +112,7 @@ int bank_of(std::int32_t byte) {
   return byte / coalescing::kBankBytes % coalescing::kBanks;
 }
 
-/// The 32 banks of shared memory, a row a request: how many of the warp's words each has to deliver.
+/// The 32 banks of shared memory, one row per request: how many of the warp's words each delivers.
 picture::Picture banks(const std::vector<coalescing::TileRequest>& requests) {
   using namespace picture;
   std::vector<Box> rows;
@@ -175,15 +174,15 @@ measured::Spec CoalescingScene::measured_spec() const {
   Lines by_stride = against("bandwidth_by_stride", "stride", "4-byte elements by stride",
                             "stride in elements", stride);
   by_stride.x_log = true;
-  // A store that does not fill its sectors reads them as well.
+  // A store that does not fill its sectors also reads them.
   by_stride.curves.push_back({"expected_store", "expected, stores", Role::faint, true});
   const std::string how =
-      "useful: the bytes that the kernel asked for, read and written; dashed: expected from "
+      "useful: the bytes that the kernel requested, read and written; dashed: expected from "
       "sectors";
   return {
       "bandwidth_by_stride",
       {{.name = "Stride and offset",
-        .how = how + "; 4 loads a thread",
+        .how = how + "; 4 loads/thread",
         .plots = {by_stride,
                   against("bandwidth_by_offset", "offset", "4-byte elements by misalignment",
                           "offset in elements", offset)}},
@@ -191,9 +190,8 @@ measured::Spec CoalescingScene::measured_spec() const {
        element_view(),
        launch_view(),
        {.name = "Patterns",
-        .how =
-            "stride 2, offset 1, 4 fields; 4 loads a thread; expected: the copy times useful over "
-            "moved bytes",
+        .how = "stride 2, offset 1, 4 fields; 4 loads/thread; expected: copy × useful bytes / "
+               "moved bytes",
         .filters = {{"pattern_access", "access"},
                     {"pattern_element", "element_bytes", "{} B", "4", "element"}},
         .plots = {Bars{.id = "bandwidth_by_pattern",
@@ -206,7 +204,7 @@ measured::Spec CoalescingScene::measured_spec() const {
                        .roof = kCopy,
                        .role = [](std::string_view) { return Role::sky; }},
                   Bars{.id = "sectors_by_pattern",
-                       .title = "Sectors of a request",
+                       .title = "Sectors per request",
                        .rows = {.table = "bandwidth_by_pattern"},
                        .label = "pattern",
                        .value = "sectors_per_request",

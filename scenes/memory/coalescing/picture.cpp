@@ -26,7 +26,7 @@ int sector_of(const WarpRequest& request, int lane) {
   return static_cast<int>(request.byte_offset[lane] / kSectorBytes);
 }
 
-/// The lanes; a lane and its sector light up each other.
+/// The lanes; a lane and its sector highlight each other.
 Cells lanes_of(const WarpRequest* request, int picked) {
   Cells lanes;
   lanes.items = items("lane", kLanes);
@@ -49,7 +49,7 @@ Cells lanes_of(const WarpRequest* request, int picked) {
   return lanes;
 }
 
-/// What is loaded goes to its lanes when the next request comes; what is stored comes from them.
+/// Loaded sectors move on to their lanes at the next request; stored ones come from the lanes.
 Strip memory_of(const WarpRequest& request, const std::vector<Sector>& sectors, int picked,
                 bool moved) {
   Strip strip{items("sector", static_cast<int>(sectors.size()))};
@@ -75,8 +75,8 @@ Strip memory_of(const WarpRequest& request, const std::vector<Sector>& sectors, 
   return strip;
 }
 
-/// The bytes of each lane, with its number; where several want the same, how many do. Links lead there from all
-/// lanes, or, where they would run over many lines, from the one that is followed.
+/// The bytes of each lane, with its number, or with the count of lanes that share them. Links start at all lanes,
+/// or only at the followed one where they would cross many lines.
 Links links_of(const WarpRequest& request, int element_bytes, int picked, bool all) {
   Links links{items("request", 0)};
   links.items.tone.all = kAsked;
@@ -118,7 +118,7 @@ std::vector<int> CoalescingScene::partly_stored(const WarpRequest& request) cons
   return stored;
 }
 
-/// The sectors that move, one after the other: as long as the request costs, filled as far as it is used.
+/// The sectors that move, end to end: the length is the request's cost, the filled part is used.
 Box CoalescingScene::moved(Cursor cursor) const {
   Strip train = picture::train("moved", "sectors", kSectorBytes, kLanes);
   Text said = text("moved: nothing yet");
@@ -150,7 +150,7 @@ Box CoalescingScene::moved(Cursor cursor) const {
   }
   train.items.tone.all = kAsked;
   train.items.format = {Format::integer, 0, "of 32 bytes used"};
-  // What moves twice is what there is to see.
+  // Sectors that move twice are the point then.
   const bool twice = train.names.size() > 1;
   return box(
       {"moved"}, {train}, said,
@@ -173,7 +173,7 @@ Picture CoalescingScene::picture(const Extent& extent, const View& view) const {
                    : fmt::format("{} for {}.", words::counted(stats.sectors, "sector"),
                                  words::counted(stats.bytes_used, "byte"));
   }
-  // An edited kernel's addresses are shown; the pattern's statement is not theirs.
+  // An edited kernel's addresses are shown; the pattern's statement does not describe them.
   const bool other = fails(report_, "traced_addresses");
   const Run statement{
       (other ? "not " : "") + trace_.statement, {}, other ? State::wrong : State::plain};
@@ -183,17 +183,16 @@ Picture CoalescingScene::picture(const Extent& extent, const View& view) const {
                            Text{{{"32 lanes of a warp run "}, statement}, {statement}},
                            {.rank = 1, .weight = 0, .least_height = 1.4f, .right = kRight}),
                        box({"memory"}, {memory, links},
-                           text("each row a line: 128 bytes, 4 sectors", "lines of 128 bytes"),
+                           text("a row is a line: 128 bytes, 4 sectors", "lines of 128 bytes"),
                            {.least_height = 3.4f, .right = kRight, .place = Place::device_memory}),
                        moved(view.cursor)})};
 }
 
 std::vector<Symbol> CoalescingScene::symbols(const View&) const {
-  return {
-      {"bytes used",
-       {"share", 0},
-       kAsked,
-       "Bytes that some lane asked for, of all that moved: sectors move whole, 32 bytes each."}};
+  return {{"bytes used",
+           {"share", 0},
+           kAsked,
+           "Bytes that some lane requested, of all that moved: a sector moves whole, 32 bytes."}};
 }
 
 std::string CoalescingScene::explain(const View& view, const Key& key) const {
@@ -209,8 +208,8 @@ std::string CoalescingScene::explain(const View& view, const Key& key) const {
   const std::vector<Sector> sectors = touched_sectors(*one, trace_.element_bytes);
   const bool moving = key.is({"moved"}) && key.i >= 0;
   if (moving && key.i >= kLanes) {
-    return "read before it is written back, since this request leaves bytes of it as they were\n"
-           "not needed where other warps store these in time";
+    return "read before it is written back, as this request leaves some bytes unchanged\n"
+           "not needed if other warps store them in time";
   }
   for (const Sector& sector : sectors) {
     const bool meant =

@@ -1,5 +1,5 @@
-// What the coalescing lesson asks before a request, what happens in its trace, and what it asks about
-// measurements. Later warps repeat what the first two have shown.
+// The coalescing lesson's questions before requests, the events of its trace, and its questions about
+// measurements. Later warps repeat what the first two showed.
 #include "scenes/shared/questions.hpp"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ using words::counted;
 namespace {
 
 std::string because(const RequestStats& stats) {
-  return fmt::format("the lanes touch {} in {} of {}, and so {} of the bytes moved are used.",
+  return fmt::format("the lanes touch {} in {} of {}, so {} of the bytes moved are used.",
                      counted(stats.bytes_used, "different byte"), counted(stats.sectors, "sector"),
                      counted(stats.lines, "line"), words::percent(stats.efficiency() / 100));
 }
@@ -30,13 +30,13 @@ std::string because(const RequestStats& stats) {
 Question CoalescingScene::length_question(const WarpRequest& next) const {
   const RequestStats stats = request_stats(next, trace_.element_bytes);
   return ask_to_set(
-      fmt::format("{}, {} each: the 32 lanes want {}. How many sectors of 32 bytes will move?",
+      fmt::format("{}, {} each: the 32 lanes request {}. How many 32-byte sectors move?",
                   trace_.statement, counted(trace_.element_bytes, "byte"),
                   counted(stats.bytes_used, "different byte")),
       {"moved"}, "sectors", stats.sectors, 0.5, because(stats));
 }
 
-/// The first lane that does not find its bytes in lane 0's sector; nothing if all do.
+/// The first lane whose bytes are not in lane 0's sector; nothing if all are.
 std::optional<Question> CoalescingScene::next_sector_question(const WarpRequest& next) const {
   const auto sector = [&](int lane) {
     return next.byte_offset[static_cast<std::size_t>(lane)] / coalescing::kSectorBytes;
@@ -53,13 +53,12 @@ std::optional<Question> CoalescingScene::next_sector_question(const WarpRequest&
     return picture::Key{"lane", std::stoi(choice.substr(5))};
   };
   return about_each(
-      thing,
-      ask(fmt::format("Now the warp {}s plainly, [i], {} each. Lane 0's bytes begin a sector of 32 "
-                      "bytes. Which lane is the first that needs another sector?",
-                      name_of(next.kind), counted(trace_.element_bytes, "byte")),
-          fmt::format("lane {}", answer), others,
-          fmt::format("32 bytes hold {}, so lanes 0–{} share the first sector.",
-                      counted(answer, "element"), answer - 1)));
+      thing, ask(fmt::format("Now the warp {}s in order, [i], {} each. Lane 0's bytes begin a "
+                             "32-byte sector. Which lane is the first to need another sector?",
+                             name_of(next.kind), counted(trace_.element_bytes, "byte")),
+                 fmt::format("lane {}", answer), others,
+                 fmt::format("32 bytes hold {}, so lanes 0–{} share the first sector.",
+                             counted(answer, "element"), answer - 1)));
 }
 
 /// Sectors that this request and an earlier one of the same site both touch.
@@ -79,13 +78,12 @@ Question CoalescingScene::shared_question(const WarpRequest& before,
   return about(
       {"memory"},
       ask_count(
-          fmt::format("Warp {} comes next, with {} of its own. How many of its sectors has warp "
-                      "{} touched already?",
+          fmt::format("Warp {} is next, with {}. How many of these has warp {} already touched?",
                       next.warp, counted(sectors, "sector"), before.warp),
           answer, {0, 1, sectors, sectors / 2, 2},
-          answer == 0 ? "the warps' bytes lie in different sectors, and no cache can help."
-                      : fmt::format("the warps' bytes meet in {} of {} sectors: a cache that still "
-                                    "has them need not ask memory again.",
+          answer == 0 ? "the warps' bytes are in different sectors, so no cache can help."
+                      : fmt::format("the warps share {} of {} sectors: if a cache still holds "
+                                    "them, memory is not read again.",
                                     answer, sectors)));
 }
 
@@ -98,7 +96,7 @@ std::optional<Question> CoalescingScene::question(const View& view) const {
   const WarpRequest& next = trace_.requests[coming];
   const bool pattern = next.site == Site::pattern;
   if (next.block != 0 || next.warp > 1) return std::nullopt;
-  // Where a shuffle or a hand has put the lanes no statement says.
+  // The statement does not tell where a shuffle or a hand has put the lanes.
   const bool told = params_.pattern != coalescing::Pattern::permuted &&
                     params_.pattern != coalescing::Pattern::custom;
   if (next.warp == 0 && pattern) {
@@ -118,7 +116,7 @@ std::optional<Question> CoalescingScene::question(const View& view) const {
 
 // ---- events ---------------------------------------------------------------------------------------
 
-/// The first request of each kind, and what no warp has done before.
+/// The first request of each kind, and things that no earlier warp did.
 void CoalescingScene::find_events() {
   int most[2] = {0, 0};  // sectors, by access
   bool together = false, partial = false;
@@ -139,7 +137,7 @@ void CoalescingScene::find_events() {
       partial = true;
     } else if (!together && r >= 2 && trace_.requests[r - 2].site == request.site &&
                shared_sectors(trace_.requests[r - 2], request) > 0) {
-      events_.push_back({at, fmt::format("{}: sectors that were moved before", who)});
+      events_.push_back({at, fmt::format("{}: sectors that moved before", who)});
       together = true;
     }
     so_far = std::max(so_far, stats.sectors);
@@ -150,7 +148,7 @@ void CoalescingScene::find_events() {
 
 namespace {
 
-/// Wide and strided against narrow and sequential, by one load a thread.
+/// Wide and strided against narrow and sequential, with one load per thread.
 std::optional<Question> wide_question(const lab::Report& bench) {
   const auto of = [&](const char* stride, const char* bytes, const char* launch) {
     return number_with(
@@ -162,17 +160,16 @@ std::optional<Question> wide_question(const lab::Report& bench) {
              four = of("1", "4", "4 loads a thread");
   if (!wide || !narrow || !four) return std::nullopt;
   const std::vector<std::string> choices = {"16 bytes at stride 2", "4 bytes, sequential",
-                                            "Both alike, within 3 %"};
+                                            "Equal, within 3 %"};
   const std::size_t is = *wide > 1.03 * *narrow ? 0 : *narrow > 1.03 * *wide ? 1 : 2;
   return about_view(
       "Loads and blocks", "wide-or-sequential",
-      ask("Each thread has one load in flight. Loads of 16 bytes at stride 2 waste half of what "
-          "moves; loads of 4 bytes side by side waste nothing. Which brings more useful bytes a "
+      ask("Each thread has one load in flight. 16-byte loads at stride 2 waste half of the "
+          "traffic; contiguous 4-byte loads waste none. Which delivers more useful bytes per "
           "second?",
           choices[is], choices,
-          fmt::format("wide loads keep more bytes in flight, though half of what moves is wasted "
-                      "({:.0f} against {:.0f} GB/s; with four loads of 4 bytes a thread {:.0f}; "
-                      "{}).",
+          fmt::format("wide loads keep more bytes in flight, though half the traffic is wasted "
+                      "({:.0f} against {:.0f} GB/s; with four 4-byte loads per thread {:.0f}; {}).",
                       *wide, *narrow, *four, measured::where_measured(bench))));
 }
 
@@ -182,16 +179,16 @@ std::optional<Question> stride_question(const lab::Report& bench) {
     return number_with(bench, "bandwidth_by_stride", {{"stride", stride}}, "load");
   };
   const auto near = of("8"), far = of("32");
-  return ask_faster(
-      bench, {"Stride and offset", "DRAM traffic"}, "beyond-sectors", {near, far, "GB/s"},
-      "At stride 8 each lane of 4-byte loads has a sector of its own, so stride 32 moves no "
-      "more sectors. How many times as fast as stride 32 is stride 8?",
-      {1, 4, 2, 8},
-      "from stride 16 on the counters see 64 bytes read for each float in place of 32, and farther "
-      "strides touch more of DRAM's pages");
+  return ask_faster(bench, {"Stride and offset", "DRAM traffic"}, "beyond-sectors",
+                    {near, far, "GB/s"},
+                    "At stride 8 each lane of a 4-byte load has its own sector, so stride 32 moves "
+                    "no more sectors. How many times as fast as stride 32 is stride 8?",
+                    {1, 4, 2, 8},
+                    "from stride 16 on the counters see 64 bytes read per float instead of 32, and "
+                    "larger strides touch more DRAM pages");
 }
 
-/// One element off: a sector more for each request, which the neighbour has brought already.
+/// One element off: one more sector per request, which the neighbour has already fetched.
 std::optional<Question> offset_question(const lab::Report& bench) {
   const auto of = [&](const char* offset) {
     return number_with(bench, "bandwidth_by_offset", {{"offset", offset}}, "load");
@@ -208,8 +205,8 @@ std::optional<Question> offset_question(const lab::Report& bench) {
   }
   return about_view(
       "Stride and offset", "misaligned",
-      ask("Loads that start one element off an aligned address touch 5 sectors a request in place "
-          "of 4. How much bandwidth does that cost?",
+      ask("Loads one element off an aligned address touch 5 sectors per request instead of 4. How "
+          "much bandwidth does that cost?",
           say(loss), others,
           fmt::format("the fifth sector is the next warp's first, and a cache has it ({:.0f} "
                       "against {:.0f} GB/s, {}).",

@@ -64,17 +64,17 @@ std::string CoalescingScene::sentence(Cursor cursor) const {
   const std::string who = fmt::format("Block {}, warp {} {}", one->block, one->warp,
                                       one->kind == Access::load ? "loads" : "stores");
   if (part(cursor) == Part::addresses) {
-    return fmt::format("{}: {} ask for {} each, all at once.", who,
+    return fmt::format("{}: {} request {} each, all at once.", who,
                        words::counted(stats.lanes, "lane"),
                        words::counted(trace_.element_bytes, "byte"));
   }
   if (part(cursor) == Part::sectors) {
-    return fmt::format("{}: every sector that a lane touches moves whole, {}.", who,
+    return fmt::format("{}: every sector touched moves whole, {}.", who,
                        words::counted(stats.sectors, "sector"));
   }
   if (const auto twice = std::ssize(partly_stored(*one)); twice > 0) {
     return fmt::format(
-        "{}: {} for {}, {} twice: read to be filled, then written.", who,
+        "{}: {} for {}, {} twice: read first, then written.", who,
         words::counted(stats.sectors, "sector"), words::counted(stats.bytes_used, "byte"),
         twice == stats.sectors ? "all moved" : fmt::format("{} of them moved", twice));
   }
@@ -87,7 +87,7 @@ std::string CoalescingScene::sentence(Cursor cursor) const {
                      words::counted(stats.bytes_used, "byte"), stats.best_sectors);
 }
 
-/// What patterns cost follows from their definitions, but answers the first questions.
+/// The patterns' costs follow from their definitions, but would answer the first questions.
 Cursor CoalescingScene::known(const lab::Table& table, int row, int column) const {
   if (table.id == "requests") return after(static_cast<std::size_t>(row));
   if (table.id != "patterns" || column <= 1) return {};
@@ -109,7 +109,7 @@ std::optional<CoalescingScene::Lanes> CoalescingScene::lane_places(
     if (!request.active(lane)) continue;
     if (lanes.first_byte < 0 || byte < lanes.first_byte) lanes.first_byte = byte;
   }
-  // Custom has places of its own for each warp; others are taken from a line's beginning on.
+  // Custom has its own places for each warp; other patterns count from the start of a line.
   const bool custom = trace_.pattern == coalescing::Pattern::custom;
   lanes.first_byte -= lanes.first_byte % (custom ? own : coalescing::kLineBytes);
   for (int lane = 0; lane < kLanes; ++lane) {
@@ -143,7 +143,7 @@ std::optional<lab::Settings> CoalescingScene::dropped(const View& view, const pi
     const std::int64_t byte = sector * coalescing::kSectorBytes - now->first_byte;
     const int first = static_cast<int>(byte / trace_.element_bytes);
     const int end = first + std::max(coalescing::kSectorBytes / trace_.element_bytes, 1);
-    to = first;  // the first that is free, or else the first
+    to = first;  // the first free one, otherwise the first
     const auto taken = [&](int element) {
       return std::find(lanes.begin(), lanes.end(), element) != lanes.end();
     };
@@ -151,7 +151,7 @@ std::optional<lab::Settings> CoalescingScene::dropped(const View& view, const pi
     if (to == end) to = first;
   }
   if (to < 0 || to >= coalescing::kLaneElements || to == lanes[lane]) return std::nullopt;
-  // No two may store to one place: they change places.
+  // No two lanes may store to one place: they swap.
   const auto other = std::find(lanes.begin(), lanes.end(), to);
   if (trace_.access == Access::store && other != lanes.end()) *other = lanes[lane];
   lanes[lane] = to;

@@ -11,8 +11,8 @@
 namespace tilestep::scenes {
 
 /// Memory coalescing: the 32 lanes of a warp, the lines of memory that their request touches, one below the
-/// other, and the train of sectors that moves for it, on a scale that never changes; all from the addresses that
-/// the kernel recorded.
+/// other, and the train of sectors that move for it, on a scale that never changes; all from the addresses
+/// recorded by the kernel.
 class CoalescingScene final : public SceneOf<coalescing::Trace> {
  public:
   TILESTEP_PICTURE_SCENE(coalescing)
@@ -23,7 +23,7 @@ class CoalescingScene final : public SceneOf<coalescing::Trace> {
   double progress(Cursor cursor) const override;
   std::vector<Question> measured_questions(const lab::Report& bench) const override;
   std::vector<std::string> stage_knobs() const override;
-  /// A lane is dropped on a sector, or on another lane to take what that takes; the pattern is custom then.
+  /// A lane is dropped on a sector, or on another lane to take that lane's element; the pattern becomes custom.
   std::optional<lab::Settings> dropped(const View& view, const picture::Key& item,
                                        const picture::Key& onto) const override;
   std::optional<picture::Subject> subject_of_column(std::string_view table_id,
@@ -33,22 +33,22 @@ class CoalescingScene final : public SceneOf<coalescing::Trace> {
   std::string sentence(Cursor cursor) const;
 
  private:
-  /// What of a request is on show.
+  /// The part of a request on screen.
   enum class Part : std::uint8_t { addresses, sectors, moved };
   Part part(Cursor cursor) const;
-  /// The number of the request that is on screen; −1 before the first. After the first warp's it is the
-  /// pattern's own of each warp.
+  /// The number of the request on screen; −1 before the first. After the first warp it is each warp's
+  /// request to the pattern's array.
   int shown(Cursor cursor) const;
-  /// When a request is on show as a whole, or that of its warp that is.
+  /// When a request is on screen as a whole, or the one of its warp that is.
   Cursor after(std::size_t request) const;
   /// The request that is on screen; null before the first.
   const coalescing::WarpRequest* request(Cursor cursor) const;
-  /// Bytes that it stores of each sector that it leaves partly unwritten; none for a load.
+  /// Bytes stored in each sector that the request writes only partly; none for a load.
   std::vector<int> partly_stored(const coalescing::WarpRequest& request) const;
   picture::Box moved(Cursor cursor) const;
 
-  /// Which of its warp's elements each lane takes, as `request` shows it, and the byte that they begin at;
-  /// nothing where they lie too far apart for the pattern custom.
+  /// Which of its warp's elements each lane takes in `request`, and the byte where they begin; nothing if they
+  /// are too far apart for the pattern custom.
   struct Lanes {
     std::array<int, coalescing::kLanes> element{};
     std::int64_t first_byte = 0;

@@ -104,9 +104,9 @@ TEST_CASE("the text on coalescing quotes what was recorded", "[figures]") {
   };
   says("memory/coalescing",
        fmt::format(
-           "Loads reach {:.0f} GB/s at stride 2 where {:.0f} GB/s are expected. At stride 8 it is "
-           "{:.0f} GB/s for loads where {:.0f} GB/s are, and {:.0f} GB/s for stores where {:.0f} "
-           "GB/s are.",
+           "Loads reach {:.0f} GB/s at stride 2, where {:.0f} GB/s are expected. At stride 8 they "
+           "reach {:.0f} GB/s ({:.0f} GB/s expected) and stores {:.0f} GB/s ({:.0f} GB/s "
+           "expected).",
            stride("load", "2"), stride("expected", "2"), stride("load", "8"),
            stride("expected", "8"), stride("store", "8"), stride("expected_store", "8")));
   says("memory/coalescing",
@@ -123,9 +123,9 @@ TEST_CASE("the text on coalescing quotes what was recorded", "[figures]") {
   says("memory/coalescing",
        fmt::format("the first delivers {:.0f} GB/s of useful bytes and the second {:.0f} GB/s",
                    launch("2", "16", "1 load a thread"), launch("1", "4", "1 load a thread")));
-  says("memory/coalescing", fmt::format("with four independent loads a thread it is {:.0f} GB/s.",
+  says("memory/coalescing", fmt::format("with four independent loads per thread it is {:.0f} GB/s.",
                                         launch("1", "4", "4 loads a thread")));
-  says("memory/coalescing", fmt::format("one load a thread reaches {:.0f} GB/s.",
+  says("memory/coalescing", fmt::format("one load per thread reaches {:.0f} GB/s.",
                                         launch("1", "4", "1 load, resident blocks")));
   says(
       "memory/coalescing",
@@ -137,23 +137,23 @@ TEST_CASE("the text on coalescing quotes what was recorded", "[figures]") {
     return in(bench, ladder, "bandwidth", {{"rung", name}});
   };
   says("memory/coalescing",
-       fmt::format("From the first to the last is a factor of {:.0f}, of which sectors explain 8",
+       fmt::format("First to last is a factor of {:.0f}, of which sectors explain 8",
                    std::floor(rung("copy_ladder", "device") / rung("copy_ladder", "strided"))));
   says("memory/coalescing",
-       fmt::format("the hardware counted {:.1f} conflicts a request",
+       fmt::format("the hardware counted {:.1f} conflicts per request",
                    in(bench, "transpose_ladder", "conflicts", {{"rung", "shared-tile"}})));
   says("memory/coalescing",
        fmt::format(
            "puts neighbouring lanes 128 bytes apart: {:.0f} GB/s on an H200. Thread i copies "
-           "float i: {:.0f} GB/s. 16 bytes a load: {:.0f} GB/s, beside {:.0f} GB/s",
+           "float i: {:.0f} GB/s. 16 bytes per load: {:.0f} GB/s, beside {:.0f} GB/s",
            rung("copy_ladder", "strided"), rung("copy_ladder", "coalesced"),
            rung("copy_ladder", "vectorized"), rung("copy_ladder", "device")));
   says("memory/coalescing", fmt::format("writing down columns: {:.0f} GB/s. Transposing",
                                         rung("transpose_ladder", "naive")));
   says("memory/coalescing",
        fmt::format("all hit the same bank: {:.0f} GB/s.", rung("transpose_ladder", "shared-tile")));
-  says("memory/coalescing",
-       fmt::format("on by one bank: {:.0f} GB/s.", rung("transpose_ladder", "shared-tile-padded")));
+  says("memory/coalescing", fmt::format("the column by one bank: {:.0f} GB/s.",
+                                        rung("transpose_ladder", "shared-tile-padded")));
   says("memory/coalescing",
        fmt::format(
            "reach {:.0f}, {:.0f}, {:.0f}, {:.0f} and {:.0f} GB/s with 1, 2, 4, 8 and 16 bytes",
@@ -185,10 +185,10 @@ TEST_CASE("the text on tiling quotes what was recorded", "[figures]") {
            shared("ceiling"), shared("tflops"), 100 * shared("share")));
   says("matmul/tiling",
        fmt::format(
-           "With *Bytes as counted*, at 4096³, `naive` has {:.0f} FLOP for each byte",
+           "With *Bytes as counted*, at 4096³, `naive` has {:.0f} FLOP per byte",
            in(bench, "roofline", "flop_per_byte", {{"label", "naive 4096³, counted bytes"}})));
   says("matmul/tiling",
-       fmt::format("`naive` at 8192³ has {:.0f} FLOP for each byte of its matrices",
+       fmt::format("`naive` at 8192³ has {:.0f} FLOP per byte of its matrices",
                    in(bench, "roofline", "flop_per_byte", {{"label", "naive 8192³"}})));
   says("matmul/tiling",
        fmt::format("doubled, from {:.1f} to {:.1f} GB", counted("dram_bytes", "coalesced"),

@@ -1,5 +1,5 @@
-// Latency hiding: the same copy by TMA. One thread asks for whole stages; what is in flight lies in no
-// register, and shared memory holds it when it has come.
+// Latency hiding: the same copy by TMA. One thread requests whole stages; bytes in flight occupy no
+// registers, and they arrive in shared memory.
 //
 //   shared memory   stage 0 … stage n − 1, then a barrier for each
 //
@@ -19,11 +19,11 @@ __global__ void bulk_copy(const __grid_constant__ hopper::TensorMap in_map,
                           simt::Global<const float> in, simt::Global<float> out, Index count,
                           BulkShape shape, int shared_bytes, Probe probe) {
   const auto memory = simt::dynamic_shared<unsigned char>(static_cast<std::size_t>(shared_bytes));
-  const unsigned stages = (simt::shared_address(memory) + 127) / 128 * 128;  // as TMA wants them
+  const unsigned stages = (simt::shared_address(memory) + 127) / 128 * 128;  // as TMA requires
   const unsigned barriers = stages + shape.stages * shape.stage_bytes();
   const Index rows = count / shape.columns;
   const Index tiles = (rows + shape.rows - 1) / shape.rows;
-  // This block's: neighbours, or every gridDim-th one.
+  // This block's tiles: neighbours, or every gridDim-th one.
   const bool neighbours = shape.of_block > 0;
   const Index begin = neighbours ? Index{blockIdx.x} * shape.of_block : Index{blockIdx.x};
   const Index apart = neighbours ? 1 : Index{gridDim.x};
@@ -50,7 +50,7 @@ __global__ void bulk_copy(const __grid_constant__ hopper::TensorMap in_map,
       hopper::store(out_map, stages + stage * shape.stage_bytes(), 0,
                     static_cast<int>((begin + n * apart) * shape.rows));
       hopper::store_commit();
-      // A stage is filled again once its store has read it: with several, the one before this.
+      // A stage is refilled once its store has read it: with several stages, the previous one.
       if (shape.stages == 1) {
         hopper::store_wait<0>();
         if (n + 1 < mine) fetch(n + 1);
@@ -59,10 +59,10 @@ __global__ void bulk_copy(const __grid_constant__ hopper::TensorMap in_map,
         fetch(n - 1 + shape.stages);
       }
     }
-    hopper::store_wait<0>();  // the stages are there until all is read
+    hopper::store_wait<0>();  // the stages must stay until all stores have read them
     probe.finish();
   }
-  // What is no whole row.
+  // The rest, less than a row.
   const Index rest = rows * shape.columns + threadIdx.x;
   if (blockIdx.x == 0) {
     for (Index i = rest; i < count; i += blockDim.x) out[i] = in[i];

@@ -11,7 +11,7 @@
 /// the rules of allocation are those of the CUDA toolkit's occupancy calculator.
 namespace tilestep::latency_hiding {
 
-/// What may bind, in the order of the bars.
+/// The limits that can bind, in the order of the bars.
 enum class Limit { threads, registers, shared_memory, blocks };
 constexpr auto names_of(Limit) {
   return std::to_array<std::string_view>({"threads", "registers", "shared memory", "blocks"});
@@ -24,33 +24,33 @@ struct Multiprocessor {
   int blocks = 32;
   int registers = 65536;
   int sub_partitions = 4;   ///< among which registers and warps are divided
-  int register_unit = 256;  ///< registers are given to a warp in multiples of this
+  int register_unit = 256;  ///< registers are allocated per warp in multiples of this
   int registers_per_thread = 255;
   int shared_bytes = 233472;          ///< 228 KB, the largest carve-out
-  int reserved_bytes = 1024;          ///< of shared memory, that the system takes of each block
-  int shared_unit = 128;              ///< shared memory is given to a block in multiples of this
+  int reserved_bytes = 1024;          ///< of shared memory, reserved by the system per block
+  int shared_unit = 128;              ///< shared memory is allocated per block in multiples of this
   int most_shared_of_block = 232448;  ///< 227 KB, with the opt-in
 };
 
-/// What a launch asks of it.
+/// The demand of a launch.
 struct Demand {
   int threads = 0;    ///< of a block
-  int registers = 0;  ///< of a thread, as compiled; 0: not known, and taken for no limit
+  int registers = 0;  ///< per thread, as compiled; 0: not known, treated as no limit
   int static_shared_bytes = 0;
   int dynamic_shared_bytes = 0;
-  /// Of shared memory, in percent of the largest; −1: the driver's choice, which is what the blocks need.
+  /// Of shared memory, in percent of the largest; −1: the driver's choice, which fits the blocks' need.
   int carveout = -1;
 };
 
 struct Occupancy {
   std::array<int, kLimits> blocks{};  ///< by each limit alone
   int resident = 0;                   ///< the least of them
-  Limit binding = Limit::threads;     ///< the first that is the least
+  Limit binding = Limit::threads;     ///< the first with the smallest number
   int warps = 0;                      ///< of the resident blocks
   int warps_allocated = 0;            ///< of a block
   int registers_allocated = 0;        ///< of a warp
-  int shared_allocated = 0;           ///< of a block, what is reserved included
-  int shared_carveout = 0;  ///< bytes of shared memory that the multiprocessor is set up with
+  int shared_allocated = 0;           ///< per block, including the reserved part
+  int shared_carveout = 0;  ///< bytes of shared memory that the multiprocessor is configured with
   double share(const Multiprocessor& sm = {}) const {
     return static_cast<double>(warps) / sm.warps;
   }

@@ -1,4 +1,4 @@
-// Latency hiding: what registers cost. The fragment keeps kLive numbers alive in each thread. Compiled for
+// Latency hiding: the cost of registers. The fragment keeps kLive values live in each thread. Compiled for
 // fewer registers, it keeps some of them in local memory (spills) and makes room for more warps.
 
 #include "kernels/machine/latency_hiding/kernels.hpp"
@@ -6,8 +6,8 @@
 
 namespace tilestep::latency_hiding::SIMT_BACKEND {
 
-/// x[i] starts as i. A round loads one number c of the thread, in[round · threads + thread], and makes
-/// x[i] ← x[i + 7] / 2 + c, one after the other and in a ring; out[thread] is x[0] + … in the end.
+/// x[i] starts as i. A round loads the thread's number c, in[round · threads + thread], and computes
+/// x[i] ← x[i + 7] / 2 + c, in order of i and in a ring; at the end out[thread] is x[0] + ….
 template <int kRegisters, class Probe>
 __global__ void __maxnreg__(kRegisters)
     spill(simt::Global<const float> in, simt::Global<float> out, int rounds, Probe probe) {

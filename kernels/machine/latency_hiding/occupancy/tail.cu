@@ -1,12 +1,12 @@
-// Latency hiding: the tail of a launch. Blocks take their turns as room comes free; when the last wave has
-// fewer blocks than there is room, multiprocessors stand still.
+// Latency hiding: the tail of a launch. Blocks start as others finish; when the last wave has fewer blocks
+// than fit, multiprocessors idle.
 
 #include "kernels/machine/latency_hiding/kernels.hpp"
 #include "kernels/machine/latency_hiding/probes/probe.hpp"
 
 namespace tilestep::latency_hiding::SIMT_BACKEND {
 
-/// out[thread] is x after `steps` times x ← x · scale + in[thread], from 0 on. All blocks do the same work.
+/// out[thread] is x after `steps` times x ← x · scale + in[thread], from 0. All blocks do the same work.
 template <class Probe>
 __global__ void tail(simt::Global<const float> in, simt::Global<float> out, Index count,
                      float scale, int steps, Probe probe) {

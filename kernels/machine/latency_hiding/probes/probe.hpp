@@ -1,9 +1,9 @@
 #pragma once
 
 /// \file
-/// How a kernel notes when things happen: the multiprocessor's clock before an instruction is issued and after the
-/// first one that needs its result. NoProbe is what a timed kernel takes; the compiler leaves nothing of it. Under
-/// emulation a thread's clock counts how often it was asked: order, not time.
+/// How a kernel records times: the multiprocessor's clock before an instruction is issued and after the first one that
+/// needs its result. A timed kernel gets NoProbe, which compiles to nothing. Under emulation a thread's clock counts
+/// how often it was read: order, not time.
 
 #include <cstdint>
 
@@ -45,7 +45,7 @@ class ClockProbe {
   ClockProbe(simt::Global<WarpRecord> warps, simt::Global<ProbeRecord> kept, int first)
       : warps_(warps), kept_(kept), first_(first) {}
 
-  /// Notes what an empty probe costs.
+  /// Records the cost of an empty probe.
   __device__ void start() {
     const long long nanoseconds_now = device_nanoseconds();
     const unsigned before = now();
@@ -73,7 +73,7 @@ class ClockProbe {
     probes_ = static_cast<unsigned>(number) + 1;
     const auto place = static_cast<unsigned>(number - first_);
     if (place >= kMostProbes) return;
-    const unsigned lanes = active();  // before one of them goes its own way
+    const unsigned lanes = active();  // before one of them diverges
     if (writer) kept_[warp() * kMostProbes + place] = {issued, use, lanes};
   }
   __device__ void used(int number, unsigned issued) {

@@ -6,9 +6,9 @@
 
 namespace tilestep::latency_hiding {
 
-/// Counts what the schedulers did during `launch`, in a run of its own: resident and eligible warps, instructions, and
-/// what warps waited for. With `loads` also the cycles that a load waited for. What the chip does not count is left
-/// out, and `not_counted` says why where it counts nothing. Throws Cancelled.
+/// Counts the schedulers' activity during `launch`, in a separate run: resident and eligible warps, instructions, and
+/// stall reasons. With `loads` also the cycles waited per load. Metrics that the chip does not count are omitted, and
+/// `not_counted` tells why if it counts nothing. Throws Cancelled.
 void count_stalls(simt::Device& device, const std::function<void()>& launch, bool loads,
                   Machine& to);
 

@@ -1,4 +1,4 @@
-// Clocks where there is no GPU: those of a recorded run, and of one warp's loads what the recorded bench says of them.
+// Clocks without a GPU: those of a recorded run, and for one warp's loads those that follow from the recorded bench.
 
 #include <algorithm>
 #include <cmath>
@@ -51,9 +51,9 @@ double number_of(const lab::Report& bench, const char* table_id, const char* id,
 }
 
 /// One warp alone, by rates that the bench measured without probes. A round of its loads takes as long as their bytes
-/// do at the rate of all such warps. The first is there after the latency of a lone load, the last when the round is
-/// over but for what a lone load's round has beside its latency; those between come evenly. Probes would make such
-/// short rounds a sixth longer, so that what they read is not shown.
+/// take at the rate of all such warps. The first arrives after the latency of a lone load; the last at the end of the
+/// round, less the part of a lone load's round that is not latency; those between are evenly spaced. Probes would make
+/// such short rounds a sixth longer, so the clocks that they read are not shown.
 std::optional<Machine> derived_machine(const Params& params) {
   const lab::Recording* recording = lab::recording(kLessonId);
   const bool known = params.kernel == Kernel::copy && params.broken != Break::divergent_branch;
@@ -71,7 +71,7 @@ std::optional<Machine> derived_machine(const Params& params) {
   };
   const double cycles_a_ns = of_memory("cycles") / of_memory("ns");
   const auto round = [&](int together) {
-    // A copy's rate counts what is read and what is written, of all multiprocessors.
+    // A copy's rate counts bytes read and written by all multiprocessors.
     const int bytes = 2 * together * kLanes * bytes_of(params.bytes_per_load);
     return bytes * bench.device.multiprocessors / of_copy("bandwidth", together) * cycles_a_ns;
   };

@@ -1,4 +1,4 @@
-// The report of a run: what the trace says as tables, numbers and one sentence.
+// The report of a run: the trace as tables, numbers and one sentence.
 
 #include <fmt/format.h>
 
@@ -20,7 +20,7 @@ std::string unit_of(const Machine& machine) {
   return machine.unit;
 }
 
-/// What a probe is about: "load 3", "L2, hop 1".
+/// A probe's subject: "load 3", "L2, hop 1".
 std::string probe_text(const Trace& trace, int number) {
   switch (trace.kernel) {
     case Kernel::copy:
@@ -55,7 +55,7 @@ std::string moment_text(const Trace& trace, const Moment& moment) {
 lab::Table steps_table(const Trace& trace) {
   const std::string unit = unit_of(trace.machine);
   lab::Table table{"steps",
-                   "What happens to the followed warp, and how much is in flight then",
+                   "The followed warp's steps, and how much is in flight at each",
                    {whole("step"), whole("clock", "clock", unit), column("what", "what"),
                     whole("in_flight", "in flight", "probes")}};
   if (trace.kernel == Kernel::tail) table.title = "Slices of time, and the blocks that are running";
@@ -128,8 +128,8 @@ lab::Table occupancy_table(const Trace& trace) {
   const Multiprocessor sm;
   const bool known = trace.registers() > 0;
   lab::Table table{"occupancy",
-                   "How many blocks each limit lets in",
-                   {column("limit", "limit"), whole("asked", "asked by a block"), whole("of", "of"),
+                   "Blocks that each limit admits",
+                   {column("limit", "limit"), whole("asked", "per block"), whole("of", "of"),
                     whole("blocks"), column("binds", "")}};
   const std::array<lab::Cell, kLimits> asked = {
       trace.block, known ? lab::Cell(all.registers_allocated * all.warps_allocated) : lab::Cell(),
@@ -147,7 +147,7 @@ lab::Table occupancy_table(const Trace& trace) {
 
 lab::Table arms_table(const Trace& trace) {
   lab::Table table{"arms",
-                   "The branch: who voted for which arm",
+                   "The branch: the votes for each arm",
                    {whole("arm"), whole("lanes"), column("voted", "lanes, as bits")}};
   for (const Arm& arm : trace.arms)
     table.add({arm.number, std::popcount(arm.voted), fmt::format("{:08x}", arm.voted)});
@@ -156,7 +156,7 @@ lab::Table arms_table(const Trace& trace) {
 
 lab::Table counted_table(const Trace& trace) {
   lab::Table table{"counted",
-                   "Counted by the hardware in a run of its own",
+                   "Counted by the hardware in a separate run",
                    {column("metric", "metric"), column("label", "what"),
                     real("value", "value", "", 3), column("unit", "unit")}};
   for (const Counted& one : trace.machine.counted)
@@ -164,7 +164,7 @@ lab::Table counted_table(const Trace& trace) {
   return table;
 }
 
-/// A number of the machine's: traced here, or recorded there.
+/// A number of the machine: traced here, or from its recording.
 lab::Measurement of_machine(const Machine& machine, lab::Measurement number) {
   if (machine.recorded_at.empty() || machine.derived) return number;
   number.provenance = lab::Provenance::recorded;
@@ -173,7 +173,7 @@ lab::Measurement of_machine(const Machine& machine, lab::Measurement number) {
   return number;
 }
 
-/// Mean over the rows that are shown, less the probe's cost.
+/// Mean over the rows shown, less the probe's cost.
 double shown_latency(const Trace& trace) {
   double sum = 0;
   for (const Event& event : trace.machine.events) {
@@ -208,7 +208,7 @@ void add_measurements(const Trace& trace, lab::Report& report) {
   }
   if (is_copy(trace.kernel)) {
     report.add(lab::derived("asked_in_flight", "", static_cast<double>(trace.asked_bytes()) / 1024,
-                            "KiB", "warps × active lanes × loads × bytes, of a multiprocessor"));
+                            "KiB", "warps × active lanes × loads × bytes, on one SM"));
   }
   report.add(lab::derived("asked_occupancy", "", 100.0 * trace.warps_per_sm / kMostWarps, "%",
                           "warps by the knobs, of the 64 that a multiprocessor holds"));
@@ -222,14 +222,13 @@ void add_checks(const Run& run, lab::Report& report) {
   const Trace& trace = run.trace;
   report.add(run.result.check(
       "result", is_copy(trace.kernel) || trace.kernel == Kernel::chase
-                    ? "What the kernel moved or visited; that is exact."
+                    ? "The data moved or nodes visited; exact."
                     : "Against the closed form in double; the bound is FP32's rounding."));
-  report.add(lab::none_wrong(
-      "probed_equals_timed", run.differing,
-      "Numbers that the kernel with probes computes otherwise than the one without."));
+  report.add(lab::none_wrong("probed_equals_timed", run.differing,
+                             "Numbers that differ between the kernel with probes and without."));
   if (!trace.arms.empty()) {
     report.add(lab::none_wrong("votes", run.wrong_lanes,
-                               "Lanes that voted for, or ran, another arm than their own."));
+                               "Lanes that voted for, or ran, an arm that is not theirs."));
   }
   if (trace.kernel != Kernel::tail) {
     report.add(lab::none_wrong("reported", run.unreported,

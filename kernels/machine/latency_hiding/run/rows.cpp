@@ -1,4 +1,4 @@
-// What probes left, as rows, events and steps of the picture.
+// The probes' records as rows, events and steps of the picture.
 
 #include <algorithm>
 #include <cmath>
@@ -19,7 +19,7 @@ double median(std::vector<std::uint32_t> values) {
   return *middle;
 }
 
-/// By its two clocks, of the warp that ran longest.
+/// By the two clocks of the warp that ran longest.
 double clock_mhz(const Records& records) {
   double longest = 0, mhz = 0;
   for (const WarpRecord& warp : records.warps) {
@@ -42,12 +42,12 @@ void add_costs(Machine& machine, const Records& records) {
   machine.clock_mhz = clock_mhz(records);
 }
 
-/// Turns are counted by each lane for itself, so that the arms of a branch would begin together. A warp runs one after
-/// the other: a probe that begins no later than the one before it is of the next arm.
+/// Each lane counts its own turns, so the arms of a branch would seem to begin together. A warp runs one after another:
+/// a probe that begins no later than the one before it belongs to the next arm.
 class ArmsInTurn {
  public:
   explicit ArmsInTurn(bool turns) : turns_(turns) {}
-  /// How much later the probe between these turns is.
+  /// How much later the probe between these turns has to be put.
   std::int64_t later(std::int64_t issue, std::int64_t use) {
     if (!turns_) return 0;
     if (issue <= issue_) later_ = end_ + 1 - issue;
@@ -70,8 +70,8 @@ void sort_events(Machine& machine) {
   machine.span = machine.events.empty() ? 0 : machine.events.back().clock;
 }
 
-/// The step of each event, and what is in flight at each moment. Turns of different warps have nothing to do with each
-/// other: there the followed row counts alone.
+/// The step of each event, and the probes in flight at each moment. Turns of different warps are unrelated: then only
+/// the followed row counts.
 void number_steps(Machine& machine) {
   std::size_t step = 0;
   int in_flight = 0;
@@ -102,7 +102,7 @@ void fill_rows(Machine& machine, const Records& records, const Grid& grid, int p
     return std::pair(a.first.sub_partition, a.first.slot) <
            std::pair(b.first.sub_partition, b.first.slot);
   });
-  // Clocks have 32 bits and come round; what is shown is short.
+  // Clocks have 32 bits and wrap around; the part shown is short.
   const std::uint32_t origin =
       rows.empty() ? 0 : records.kept[rows.front().second * kMostProbes].issue;
   const auto clock = [&](std::uint32_t at) {

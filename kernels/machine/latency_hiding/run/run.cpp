@@ -1,4 +1,4 @@
-// Runs the kernel that the knobs ask for, with probes and without, and puts together what the probes left.
+// Runs the kernel that the knobs select, with probes and without, and assembles the probes' records.
 
 #include "kernels/machine/latency_hiding/run/run.hpp"
 
@@ -29,7 +29,7 @@ bool is_emulated(const simt::Device& device) {
   return device.info().compute_capability == 0;
 }
 
-/// Everything that a run works with.
+/// The working set of a run.
 struct Work {
   const Params& params;
   simt::Device& device;
@@ -38,7 +38,7 @@ struct Work {
   bool emulated;
 };
 
-/// A launch with probes, or without; what both leave must be the same. Before the probed one nothing of its data is in
+/// A launch with probes, or without; both must produce the same output. Before the probed one none of its data is in
 /// L2.
 template <class T>
 struct Twice {
@@ -164,7 +164,7 @@ Records run_chase(const Work& work, Run& run, const Counts& counts) {
   simt::Buffer<Node> ring(work.device, order.size());
   const simt::Buffer<unsigned> ways(work.device, order);
   work.kernels.link(work.device, ring.span(), ways.span());
-  // Warps and levels start where nobody else comes: kHops and one more apart, around the ring.
+  // Warps and levels start where no other one comes: kHops and one more apart, around the ring.
   const std::int64_t warps = work.grid.warps();
   std::vector<unsigned> starts, start_nodes;
   for (std::int64_t i = 0; i < 3 * warps; ++i) {
@@ -317,7 +317,7 @@ void add_copy_arms(Trace& trace) {
   }
 }
 
-/// Lanes of arms that voted, or by the probes of a GPU were active, where they should not.
+/// Lanes of arms that voted, or by a GPU's probes were active, where they should not be.
 std::int64_t wrong_lanes(const Trace& trace, const Records& records, bool emulated) {
   std::int64_t wrong = 0;
   const auto lanes_of = [&](int arm) {
@@ -362,7 +362,7 @@ void fill_machine(const Work& work, Run& run, const Records& records) {
                       static_cast<int>(r.local_bytes), r.blocks_per_multiprocessor};
 }
 
-/// Which multiprocessor ran what is up to timing: a block may end before another begins. That all ran is not.
+/// Which multiprocessor ran a block depends on timing: it may end before another begins. That all ran does not.
 std::int64_t unreported(const Work& work, const Records& records) {
   if (work.params.kernel == Kernel::tail) return 0;
   const bool bulk = work.params.kernel == Kernel::bulk_copy;  // a block's one thread records
@@ -411,7 +411,7 @@ Run run_of(const Params& params, simt::Device& device, lab::Progress& progress) 
   fill_machine(work, run, records);
   if (emulated) {
     progress.check();
-    // What a GPU did was the kernel as it is built in, and no edited one.
+    // A GPU's recording is of the built-in kernel, not of an edited one.
     const bool own = &device.kernels(kLessonId) == &kernels_emulated();
     if (auto known = own ? known_machine(params) : std::nullopt) {
       run.trace.machine = std::move(*known);

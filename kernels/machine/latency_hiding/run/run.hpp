@@ -9,33 +9,33 @@
 
 namespace tilestep::latency_hiding {
 
-/// What came of a run: the trace, and what its kernels were compared with.
+/// The result of a run: the trace, and its kernels' comparisons.
 struct Run {
   Params params;
   Trace trace;
   lab::Closest result;         ///< against the reference
-  std::int64_t differing = 0;  ///< numbers of the probed kernel that the timed one has otherwise
+  std::int64_t differing = 0;  ///< numbers that differ between the probed and the timed kernel
   std::int64_t wrong_lanes =
-      0;  ///< of arms: lanes that voted for another one, or were active in another one
+      0;  ///< of arms: lanes that voted for another arm, or that were active in another arm
   std::int64_t unreported = 0;  ///< warps of the launch that left no record, but for the tail
   double mean_latency = 0;  ///< of all probes of the launch, less the probe's cost; 0 with turns
 };
 
-/// The launch of a run on so many multiprocessors.
+/// The launch of a run on this many multiprocessors.
 Grid grid_of(const Params& params, int multiprocessors);
 
 /// Runs the kernel with probes and without, on the device's multiprocessors, or on one where it is emulated. Throws
-/// Cancelled; Error (unavailable) for a GPU that has not what the kernel takes.
+/// Cancelled; Error (unavailable) for a GPU that lacks what the kernel needs.
 Run run_of(const Params& params, simt::Device& device, lab::Progress& progress);
 
-/// What the probes of a launch left, as rows, events and steps.
+/// The probes' records of a launch, as rows, events and steps.
 struct Records {
   std::vector<WarpRecord> warps;
   std::vector<ProbeRecord> kept;  ///< kMostProbes of each warp
 };
 /// `unit` as in Machine; a row has up to `probes`. Those of the multiprocessor that ran block 0.
 void fill_rows(Machine& machine, const Records& records, const Grid& grid, int probes);
-/// Of the kernel tail: a row a multiprocessor, a number a block.
+/// For the kernel tail: one row per multiprocessor, one number per block.
 void fill_blocks(Machine& machine, const Records& records, const Grid& grid);
 
 lab::Report report_of(const Run& run);

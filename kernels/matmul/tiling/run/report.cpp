@@ -59,18 +59,18 @@ std::vector<lab::Check> checks_of(const Outcome& outcome) {
       lab::compared(outcome.timed, exact.value, exact.bound).check("result", bound),
       lab::compared(outcome.counted, outcome.timed, exact.bound)
           .check("counted_equals_timed",
-                 "The counting run and the run as it is timed give the same C, up to the "
-                 "tolerance of `result`."),
+                 "The counting run and the timed run give the same C, up to the tolerance of "
+                 "`result`."),
       lab::equal(
           "global_loads", trace.global_loads, expected_loads(outcome),
           "Loads counted by the kernel's own accesses equal those that its tiles imply; exact."),
       lab::equal("global_loads_naive", trace.naive_global_loads, untiled_loads(outcome.shape),
-                 "naive makes two loads a product; exact.")};
+                 "naive loads two per product; exact.")};
   if (!trace.rungs.empty()) {
     all.push_back(lab::none_wrong(
         "one_owner", outcome.uneven,
-        "In the block that is drawn each element of C is stored by one thread, once, all threads "
-        "store as much, and the first threads of its warps read as much; exact."));
+        "In the drawn block each element of C is stored once; all threads store equally many, and "
+        "the first threads of its warps read equally many; exact."));
     return all;
   }
   const lab::Check of_block[] = {
@@ -115,11 +115,10 @@ void add_load_measurements(const Outcome& outcome, lab::Report& report) {
                    fmt::format("{0}·(m·k + k·n) + 4·m·n = {0}·({1}·{3} + {3}·{2}) + 4·{1}·{2}: "
                                "A and B once from HBM, C once to it",
                                input_bytes, s.m, s.n, s.k)));
-  report.add(
-      lab::derived("arithmetic_intensity", name, flops_of(s) / asked, "FLOP/B",
-                   fmt::format("2·m·n·k / ({0}·global_loads + 4·m·n) = {1} / {2}: of what the "
-                               "threads ask for, before any cache",
-                               input_bytes, flops_of(s), asked)));
+  report.add(lab::derived("arithmetic_intensity", name, flops_of(s) / asked, "FLOP/B",
+                          fmt::format("2·m·n·k / ({0}·global_loads + 4·m·n) = {1} / {2}: of the "
+                                      "threads' requests, before any cache",
+                                      input_bytes, flops_of(s), asked)));
   report.add(lab::derived("ideal_intensity", name, flops_of(s) / ideal, "FLOP/B",
                           fmt::format("2·m·n·k / ideal_bytes = {} / {}", flops_of(s), ideal)));
 }
@@ -144,8 +143,8 @@ void add_launch_measurements(const Outcome& outcome, lab::Report& report) {
     const BankWays& ways = trace.bank_ways;
     report.add(
         lab::traced("bank_conflict_ways", "shared-tile", ways.worst(), "goes/access",
-                    fmt::format("the most different words that a warp's access wants from one "
-                                "of 32 banks: {} storing A, {} storing B, {} reading A, {} "
+                    fmt::format("the most different words that a warp's access needs from one of "
+                                "32 banks: {} storing A, {} storing B, {} reading A, {} "
                                 "reading B",
                                 ways.store_a, ways.store_b, ways.read_a, ways.read_b)));
   }
@@ -200,10 +199,9 @@ lab::Table k_tile_table(const Trace& trace) {
 lab::Table rung_table(const Trace& trace) {
   lab::Table table{
       "shares",
-      "One block of each rung: what a thread has of C, and reads of shared memory for a "
-      "k-tile",
+      "One block of each rung: a thread's elements of C, and its shared reads per k-tile",
       {"rung", whole("rows"), whole("columns"), whole("depth"), whole("threads"),
-       whole("owned", "elements of C a thread"), whole("reads"),
+       whole("owned", "elements per thread"), whole("reads"),
        whole("requests", "read instructions"), whole("fmas", "FMAs"),
        real("reads_per_fma", "reads per FMA", "", 3)}};
   for (const Rung& r : trace.rungs) {

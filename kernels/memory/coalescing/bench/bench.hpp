@@ -12,7 +12,7 @@
 /// read in pieces of 64 bytes.
 namespace tilestep::coalescing {
 
-/// Sizes for a device with so much memory: on one with 80 GB and more, copies of 2 GiB, transposes
+/// Sizes for a device with this much memory: on one with 80 GB and more, copies of 2 GiB, transposes
 /// of 16384 × 16384, and 2^27 accesses over up to 32 GiB.
 struct BenchSizes {
   std::size_t copy_floats = 0;
@@ -21,7 +21,7 @@ struct BenchSizes {
 };
 BenchSizes bench_sizes(std::size_t memory_bytes);
 
-/// What every part needs.
+/// Data that every part needs.
 struct Bench : lab::Bench {
   const Kernels& kernels = kernels_of(device);
   BenchSizes sizes = bench_sizes(device.info().memory_bytes);
@@ -30,8 +30,8 @@ struct Bench : lab::Bench {
 /// The ladders of copies and of transposes; returns the bandwidth of the device's own copy, read
 /// and written, in GB/s.
 double bench_ladders(Bench& bench);
-/// Bandwidth against stride, offset and pattern with 4 loads a thread, by element size with one, and
-/// strides with both, and what `copy` (the device's own, GB/s) and the sectors let expect.
+/// Bandwidth against stride, offset and pattern with 4 loads per thread, by element size with one, and
+/// strides with both, and the prediction from `copy` (the device's own, GB/s) and the sectors.
 void bench_patterns(Bench& bench, double copy);
 /// Sectors per request over patterns, element sizes, directions and settings: counted beside
 /// traced. Adds nothing but a line if the device has no counters.

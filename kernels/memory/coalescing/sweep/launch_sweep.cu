@@ -5,7 +5,7 @@
 
 namespace tilestep::coalescing::SIMT_BACKEND {
 
-/// Starts gather_sweep or scatter_sweep on `blocks` blocks at most; 0: one for each chunk.
+/// Starts gather_sweep or scatter_sweep on at most `blocks` blocks; 0: one for each chunk.
 template <int kLoads, class E, class Which, class In, class Out>
 void launch_sweep(simt::Device& device, const PatternShape& shape, Index blocks, Which pattern,
                   const In& in, const Out& out) {

@@ -1,13 +1,13 @@
-// Coalescing: what the bench times over strides, offsets and patterns. The accesses are those of
-// access.cu, but a thread has kLoads under way, kThreadsPerBlock elements apart: so it is sectors that
-// count, and not the latency of a lone load. A block takes chunk after chunk if there are more chunks
-// than blocks: so none has to be replaced.
+// Coalescing: the kernels that the bench times over strides, offsets and patterns. The accesses are
+// those of access.cu, but a thread has kLoads in flight, kThreadsPerBlock elements apart: so sectors
+// limit it, not the latency of a lone load. If there are more chunks than blocks, a block takes
+// several in turn, so that no block has to be replaced.
 
 #include "kernels/memory/coalescing/access.cu"
 
 namespace tilestep::coalescing::SIMT_BACKEND {
 
-/// A register in the place of an array.
+/// A register in place of an array.
 template <class E>
 struct Register {
   E* value;

@@ -516,7 +516,7 @@ TEST_CASE("Latency hiding: of a kernel that no GPU ran, its compiler's limit is 
   const auto bars = marks_named<Bars>(picture, "limit");
   REQUIRE(bars.size() == 1);
   CHECK(std::isnan(bars[0]->items.value[1]));
-  CHECK(scene.explain({Cursor{0, 0}}, {"limit", 1}).find("known where") != std::string::npos);
+  CHECK(scene.explain({Cursor{0, 0}}, {"limit", 1}).find("known once") != std::string::npos);
   CHECK(readout(scene, "registers", 0) == "–");
 }
 
