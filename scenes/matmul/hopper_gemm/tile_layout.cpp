@@ -9,8 +9,7 @@
 namespace tilestep::scenes {
 namespace {
 
-constexpr int kBase = 4,
-              kShift = 3;  // of Sw<B,4,3>: the first bit, and the distance to the bits above
+constexpr int kBase = 4, kShift = 3;  // of Sw<B,4,3>: the first bit, and the shift
 
 /// B of Sw<B,4,3>: 0, 1, 2, 3.
 int bits_of(int swizzle) {
