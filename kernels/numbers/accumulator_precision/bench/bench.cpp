@@ -81,11 +81,10 @@ class Judged {
 };
 
 constexpr const char* kBoundDetail =
-    "Largest |c - exact| relative to the sum of |a·b|, over all data and K; the numbers are "
-    "for the case closest to its bound. Bound: for each step of the instruction one cut of every "
-    "product "
-    "and of the accumulator, and one of the result, all as large as the whole sum of |a·b| "
-    "allows.";
+    "Largest |c - exact| relative to the sum of |a·b|, over all data and K; the numbers are for "
+    "the case closest to its bound. Bound: for each step of the instruction one cut of every "
+    "product and of the accumulator, and one of the result, all as large as the whole sum of "
+    "|a·b| allows.";
 
 std::string bound_id(GemmVariant variant) {
   return fmt::format("bound_{}", name_of(variant));
