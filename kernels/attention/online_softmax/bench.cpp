@@ -9,7 +9,7 @@
 #include "kernels/base/lab/quick.hpp"
 #include "kernels/base/lab/random.hpp"
 
-// Useful work is one read and one write of each element, and the roof is the device's own copy of
+// Useful work is one read and one write per element, and the roof is the device's own copy of
 // the same bytes.
 
 namespace tilestep::online_softmax {
@@ -17,14 +17,14 @@ namespace {
 
 using lab::column, lab::whole;
 
-constexpr float kScale = 4;  // inputs lie in (−kScale, kScale)
+constexpr float kScale = 4;  // inputs are in (−kScale, kScale)
 constexpr std::size_t kPeriod = std::size_t{1} << 24;
 
 bool takes(Rung rung, int columns, int threads) {
   return rung != Rung::online_one_read || columns <= one_read_columns(threads);
 }
 
-/// Random numbers that the host knows, and room for their softmax.
+/// Random numbers known to the host, and room for their softmax.
 class Matrix {
  public:
   Matrix(simt::Device& device, std::size_t elements, std::int64_t seed)
@@ -32,7 +32,7 @@ class Matrix {
         output(device, elements),
         device_(device) {}
 
-  /// The launch, and the comparison of some of its rows with double.
+  /// The launch, and a comparison of some of its rows with double.
   lab::Runnable runnable(Rung rung, const RowShape& shape) {
     const auto launch = [this, rung, shape] {
       kernels_of(device_).softmax_rows(device_, rung, shape, input.span(), output.span());
@@ -104,13 +104,13 @@ class Bench : public lab::Bench {
     lab::Rung rung = lab::rung_of(
         which, fmt::format("ladder_{}", name_of(which)),
         "Largest relative error of a weight against double, over 6 widths and every block size, "
-        "and of rows of what is timed; tolerance: first-order rounding errors of exp, of the sum "
+        "and in rows of the timed runs; tolerance: first-order rounding errors of exp, of the sum "
         "and of the division.");
     rung.cells = {{"reads", reads_of(which)}};
     return rung;
   }
 
-  /// At widths that the vectors and blocks do not divide, too.
+  /// Also at widths that are no multiples of vectors and blocks.
   void check(Rung which) {
     progress.report(0.03 * static_cast<int>(which), fmt::format("checking {}", name_of(which)));
     const lab::Rung rung = this->rung(which);
@@ -125,8 +125,8 @@ class Bench : public lab::Bench {
     }
   }
 
-  /// Whether the rows that are under way at once, 2048 threads a multiprocessor, are far more than
-  /// L2 holds: then a repeated read goes to memory.
+  /// Whether the rows in flight, with 2048 threads per multiprocessor, far exceed L2: then a
+  /// repeated read goes to memory.
   bool outgrows_l2(int columns, int threads) const {
     const double rows = device.info().multiprocessors * (2048.0 / threads);
     return !lab::fits_l2(device.info(), 4.0 * columns * rows);
@@ -177,20 +177,20 @@ class Bench : public lab::Bench {
   void add_tables(const lab::Climb& all) {
     add_table("ladder_measured", fmt::format("Softmax of {} elements, row by row", sizes_.elements),
               columns(), all.rungs);
-    add_table("ladder_blocks", "The same for every number of threads a row (fewer samples)",
-              columns(), all.configurations);
+    add_table("ladder_blocks", "The same by threads per row (fewer samples)", columns(),
+              all.configurations);
     for (const Rung rung : kRungs) {
       const lab::Measurement* rate = report.measurement("softmax_bandwidth", name_of(rung));
       const double traffic = rate == nullptr ? 0 : rate->value * (reads_of(rung) + 1) / 2;
       report.add(lab::derived("reads_per_element", name_of(rung), reads_of(rung), "reads/element",
                               "by the source"));
       report.add(lab::derived("softmax_traffic", name_of(rung), traffic, "GB/s",
-                              "softmax_bandwidth x (reads + 1) / 2: what the kernel asks for; "
-                              "caches answer a part of the repeated reads"));
+                              "softmax_bandwidth x (reads + 1) / 2: the requested bytes; "
+                              "caches serve some of the repeated reads"));
     }
   }
 
-  /// Where every read goes to memory, the rates are as the reads say.
+  /// If every read goes to memory, the rates follow from the reads.
   void add_uncached(lab::Climb wide) {
     const double top = wide.rungs.back().rate.median;
     for (lab::Timed& timed : wide.rungs) {
@@ -200,22 +200,22 @@ class Bench : public lab::Bench {
       timed.cells["of_one_read"] = timed.rate.median / top;
       report.add(lab::derived(
           "uncached_of_one_read", timed.variant, timed.rate.median / top, "",
-          fmt::format("uncached_bandwidth over the last rung's; the reads say 2 / (reads + 1) = "
+          fmt::format("uncached_bandwidth over the last rung's; predicted: 2 / (reads + 1) = "
                       "{:.3f}",
                       expected)));
     }
     std::vector<lab::Column> shown = columns();
     lab::append(shown, {lab::Column("reads", "reads", "1/element"),
                         lab::real("of_one_read", "of one read", "", 3),
-                        lab::real("expected", "as the reads say", "", 3)});
+                        lab::real("expected", "predicted", "", 3)});
     add_table("ladder_uncached",
-              fmt::format("Rows that no cache holds: {} columns, and so many rows under way that "
-                          "they are twice the size of L2",
+              fmt::format("Rows beyond all caches: {} columns, with at least twice L2 "
+                          "in flight",
                           sizes_.wide_columns),
               shown, wide.rungs);
   }
 
-  /// The lesson's own kernel; that its results are right is the business of `run`.
+  /// The lesson's own kernel; `run` checks its results.
   void time_attention() {
     const AttentionShape& shape = sizes_.attention;
     const auto queries = static_cast<std::size_t>(shape.queries);

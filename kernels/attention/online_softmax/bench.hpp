@@ -8,16 +8,16 @@
 
 namespace tilestep::online_softmax {
 
-/// What is timed: softmax of each row of a random FP32 matrix of 2^28 elements, 1 GiB in and 1 GiB
-/// out, many times any L2, so that every launch finds its input in memory; and the lesson's own
-/// attention kernel at a size that fills a GPU.
+/// The timed work: softmax of each row of a random FP32 matrix of 2^28 elements, 1 GiB in and 1 GiB
+/// out, many times the size of any L2, so that every launch reads its input from memory; and the
+/// lesson's own attention kernel at a size that fills a GPU.
 struct BenchSizes {
   std::size_t elements = std::size_t{1} << 28;  ///< a multiple of all columns
   std::vector<int> columns = {1024, 2048, 4096, 8192, 16384, 32768};
   int main_columns = 8192;
-  int wide_columns = one_read_columns(1024);  ///< of rows that no cache holds
+  int wide_columns = one_read_columns(1024);  ///< of rows too large for any cache
   AttentionShape attention = {4096, 4096, 128, 64, false};
-  bool quick = false;  ///< the ladder at main_columns alone
+  bool quick = false;  ///< the ladder at main_columns only
 
   static BenchSizes of_quick() { return {.columns = {8192}, .quick = true}; }
 };

@@ -7,7 +7,7 @@
 #include "kernels/attention/online_softmax/lesson.hpp"
 #include "kernels/base/simt/simt.hpp"
 
-/// What the lesson's driver asks of its kernels; launch.cu answers, once for each backend.
+/// The kernels' interface for the lesson's driver; implemented by launch.cu, once per backend.
 namespace tilestep::online_softmax {
 
 /// Sizes of an attention launch. scores [queries × keys], values [keys × head_dim], output
@@ -20,7 +20,7 @@ struct AttentionShape {
   bool skip_rescale = false;
 };
 
-/// What the kernel notes for one tile (kStepSite), and for each key the weight alone (kWeightSite).
+/// The kernel's record of one tile (kStepSite); for each key only the weight is noted (kWeightSite).
 struct StepRecord {
   float tile_max, m_old, m, rescale, tile_sum, l_old, l, o_old, o, output;
 };
@@ -40,7 +40,7 @@ constexpr auto reasons_of(Rung) {
        "each way, as in a copy."});
 }
 inline constexpr auto kRungs = all_of<Rung>();
-/// How often the rung reads each element of the input.
+/// The number of times the rung reads each input element.
 constexpr int reads_of(Rung rung) {
   return 3 - static_cast<int>(rung);
 }
@@ -48,14 +48,14 @@ constexpr int reads_of(Rung rung) {
 /// Block sizes that every rung is compiled for.
 inline constexpr int kRowBlocks[] = {128, 256, 512, 1024};
 
-/// The widest row that `online_one_read` keeps in the registers of one block of `threads`: at most
-/// 64 numbers a thread, and at most half of the 65536 registers of a multiprocessor, since a thread
-/// needs registers for other things too.
+/// The widest row that `online_one_read` keeps in the registers of a block of `threads`: at most 64
+/// numbers per thread, and at most half of a multiprocessor's 65536 registers, since a thread needs
+/// registers for other things too.
 constexpr int one_read_columns(int threads) {
   return threads * 64 < 32768 ? threads * 64 : 32768;
 }
 
-/// A matrix of FP32 and how many threads share a row (one of kRowBlocks).
+/// An FP32 matrix and the number of threads per row (one of kRowBlocks).
 struct RowShape {
   std::size_t rows = 0;
   int columns = 0;
@@ -64,9 +64,9 @@ struct RowShape {
 
 class Kernels : public simt::KernelSet {
  public:
-  /// The timed kernel: all queries, nothing recorded. Asynchronous. Throws Error for a shape that
-  /// it does not take (each size at least 1, head_dim ≤ 128, tile_width ≤ 1024). With a tape it is
-  /// explained: computes `query` alone, into its row of `output`; the tape's chosen thread is the
+  /// The timed kernel: all queries, nothing recorded. Asynchronous. Throws Error for an unsupported
+  /// shape (each size must be at least 1, head_dim ≤ 128, tile_width ≤ 1024). With a tape it is
+  /// explained: it computes only `query`, into its row of `output`; the tape's chosen thread is the
   /// component of the output that is shown.
   virtual void attention(simt::Device& device, const AttentionShape& shape, Accumulator format,
                          simt::Span<const float> scores, simt::Span<const float> values,
@@ -78,7 +78,7 @@ class Kernels : public simt::KernelSet {
   virtual void naive_sums(simt::Device& device, simt::Span<const float> scores,
                           simt::Span<const float> values, simt::Span<float> sums) const = 0;
 
-  /// Softmax of each row, asynchronous; a row of −inf alone gives zeros. Throws Error for an empty
+  /// Softmax of each row, asynchronous; an all −inf row gives zeros. Throws Error for an empty
   /// matrix, a block size that is not compiled, or a row too wide for the rung.
   virtual void softmax_rows(simt::Device& device, Rung rung, const RowShape& shape,
                             simt::Span<const float> input, simt::Span<float> output) const = 0;

@@ -1,4 +1,4 @@
-// Online softmax: which shapes the kernels of one_pass.cu take, and how they are launched.
+// Online softmax: the shapes that the kernels of one_pass.cu accept, and their launches.
 
 #include <cassert>
 #include <cstddef>
@@ -24,7 +24,7 @@ void check_attention(const AttentionShape& shape, simt::Span<const float> scores
   (void)scores, (void)values, (void)output;
 }
 
-/// Throws Error saying what the rung cannot take.
+/// Throws Error naming what the rung does not support.
 void check_rows(Rung rung, const RowShape& shape, simt::Span<const float> input,
                 simt::Span<float> output) {
   const std::string name(name_of(rung));
@@ -39,7 +39,7 @@ void check_rows(Rung rung, const RowShape& shape, simt::Span<const float> input,
   for (const int threads : kRowBlocks) compiled = compiled || threads == shape.threads;
   if (!compiled) {
     throw Error(name + ": " + std::to_string(shape.threads) +
-                " threads a row are not compiled; allowed: 128, 256, 512, 1024");
+                " threads per row are not compiled; allowed: 128, 256, 512, 1024");
   }
   const int most = one_read_columns(shape.threads);
   if (rung == Rung::online_one_read && shape.columns > most) {
@@ -101,8 +101,8 @@ struct Rows {
   }
 };
 
-/// One launch of the lesson's kernel. A block has a thread for each component and, up to 128, for
-/// each key of a tile.
+/// One launch of the lesson's kernel. A block has one thread per component and, up to 128, one per
+/// key of a tile.
 template <class Format, class Tape>
 void launch_attention(simt::Device& device, const AttentionShape& shape,
                       simt::Span<const float> scores, simt::Span<const float> values,

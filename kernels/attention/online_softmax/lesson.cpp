@@ -72,7 +72,7 @@ void run_kernels(Outcome& outcome, const Inputs& inputs, simt::Device& device,
   trace.naive_denominator = naive[1];
 }
 
-/// Softmax and the algorithm as it ran, in double.
+/// Softmax, and the algorithm as it ran, in double.
 void run_reference(Outcome& outcome, const Inputs& inputs, lab::Progress& progress) {
   Trace& trace = outcome.trace;
   outcome.expected = reference_prefixes(outcome.params, trace.scores, trace.values);
@@ -175,13 +175,13 @@ const lab::KnobTable<Params>& knob_table() {
   return table;
 }
 
-/// What of a run is of the GPU that it ran on.
+/// The parts of a run that depend on its GPU.
 static const lab::Replay& replay_of_runs() {
   static const lab::Replay kReplay{
-      .of_machine = {{"measurements.difference", "what rounding left"}},
+      .of_machine = {{"measurements.difference", "rounding error"}},
       .rounding = 0x1p-20,
       .rounding_why =
-          "16 times 2^-24, what FP32 rounds by: exp within 2 ulp, and a multiplication and an "
+          "16 times 2^-24, the FP32 rounding unit: exp within 2 ulp, and a multiplication and an "
           "addition for "
           "each tile that a GPU rounds once, together."};
   return kReplay;
@@ -195,7 +195,7 @@ const lab::Lesson& lesson() {
           knob_table(), run, bench_report)
           .with_telling(
               {{"rising",
-                "Every tile has a larger score than the last, so ℓ and O are rescaled in each.",
+                "Every tile has a larger score than the last, so each rescales ℓ and O.",
                 {.preset = Preset::rising}},
                {"no-rescale",
                 "Without the rescale the output is wrong from the first tile with a larger score "

@@ -31,7 +31,7 @@ constexpr auto names_of(Preset) {
   return std::to_array<std::string_view>({"worked-example", "random", "rising", "falling", "equal",
                                           "outlier", "masked", "all-masked", "custom"});
 }
-/// The format that l and O are kept in.
+/// The format of l and O.
 enum class Accumulator { fp32, fp16, bf16 };
 constexpr auto names_of(Accumulator) {
   return std::to_array<std::string_view>({"fp32", "fp16", "bf16"});
@@ -40,16 +40,16 @@ constexpr auto names_of(Accumulator) {
 struct Params {
   Preset preset = Preset::worked_example;
   int keys = 16;
-  int tile_width = 4;  ///< keys a tile
+  int tile_width = 4;  ///< keys per tile
   int head_dim = 1;    ///< components of a value vector
   Accumulator accumulator = Accumulator::fp32;
   std::int64_t seed = 1;
   bool skip_rescale = false;  ///< breaks the algorithm on purpose
   int component = 0;          ///< of the output, shown in the table
   int queries = 8;
-  int query = 0;  ///< the one that is recorded
-  /// "1,2.5,-inf": for `custom`. As the worked example's they repeat when there are more keys, shifted by one
-  /// key for each query; empty: the worked example's.
+  int query = 0;  ///< the recorded one
+  /// "1,2.5,-inf": for `custom`. Like the worked example's scores they repeat if there are more keys, shifted
+  /// by one key per query; empty: the worked example's.
   std::string scores = {};
 
   int tiles() const { return (keys + tile_width - 1) / tile_width; }
@@ -58,21 +58,21 @@ struct Params {
 /// The knobs, bound to Params.
 const lab::KnobTable<Params>& knob_table();
 
-/// The most scores that the knob `scores` takes, and how far from 0 they are at most.
+/// The most scores that the knob `scores` takes, and their largest magnitude.
 inline constexpr int kMostScores = 64;
 inline constexpr double kMostScore = 200;
 /// Whether `text` is a list of scores: numbers from −200 to 200 or -inf, with commas between.
 bool is_list_of_scores(std::string_view text);
-/// The list as the knob `scores` takes it, to tenths. At most kMostScores.
+/// The list in the format of the knob `scores`, rounded to tenths. At most kMostScores.
 std::string scores_text(const std::vector<float>& scores);
 
-/// What the kernels read, row-major.
+/// The kernels' inputs, row-major.
 struct Inputs {
   std::vector<float> scores;  ///< queries × keys; −inf where masked
   std::vector<float> values;  ///< keys × head_dim
 };
-/// The preset's data, the same for the same Params on every machine. Scores span less than 600 in
-/// a row, so that exp(s − max) never leaves the range of a double.
+/// The preset's data, identical for the same Params on every machine. A row's scores span less than
+/// 600, so that exp(s − max) stays within the range of a double.
 Inputs make_inputs(const Params& params, lab::Progress& progress);
 
 /// One line of the recurrence, as the kernel recorded it while it ran. A tile takes four phases:
@@ -92,12 +92,12 @@ struct TraceStep {
   bool operator==(const TraceStep&) const = default;
 };
 
-/// How many phases a tile's step has.
+/// The number of phases in a tile's step.
 inline constexpr int kPhases = 4;
-/// 1-based line of kSourcePath, as this build has it, of each phase: whatever a recording says.
+/// Each phase's 1-based line of kSourcePath in this build, regardless of recordings.
 std::array<int, kPhases> phase_lines();
 
-/// All that the picture is drawn from: one query, one component.
+/// The picture's data: one query, one component.
 struct Trace {
   int keys = 0;
   int tile_width = 0;
@@ -107,9 +107,9 @@ struct Trace {
   std::vector<float> scores;     ///< keys
   std::vector<float> values;     ///< keys: the component of each value vector
   std::vector<float> weights;    ///< keys: exp(s − m) when the key's tile was computed
-  std::vector<TraceStep> steps;  ///< one a tile
+  std::vector<TraceStep> steps;  ///< one per tile
   std::array<int, kPhases> lines = phase_lines();
-  std::vector<double> exact_outputs;  ///< softmax over the keys up to and with each tile
+  std::vector<double> exact_outputs;  ///< softmax over the keys up to and including each tile
   double exact_max = 0;               ///< of the whole row
   double exact_l = 0;                 ///< Σ exp(s − exact_max)
   double exact_output = 0;
@@ -122,10 +122,10 @@ struct Trace {
 
 /// Columns of numbers, compact; non-finite numbers as lab::number_to_json writes them.
 nlohmann::json to_json(const Trace& trace);
-/// Throws Error saying which member is missing or wrong.
+/// Throws Error naming the missing or wrong member.
 Trace trace_from_json(const nlohmann::json& json);
 
-/// The report's tables that say what a trace says.
+/// The report's tables of a trace's data.
 std::vector<lab::Table> tables_of(const Trace& trace);
 
 }  // namespace tilestep::online_softmax

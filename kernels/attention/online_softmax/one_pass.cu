@@ -1,19 +1,19 @@
 // Online softmax: the kernels of the lesson.
 //
-//   online_softmax     attention, one block a query, keys in tiles, one pass: the kernel that the
-//                      picture shows. scores [queries × keys], values [keys × head_dim],
+//   online_softmax     attention, one block per query, keys in tiles, one pass: the kernel in the
+//                      picture. scores [queries × keys], values [keys × head_dim],
 //                      output [queries × head_dim]
-//   naive_softmax_sum  the two sums of softmax without the maximum, to see them overflow
+//   naive_softmax_sum  softmax's two sums without the maximum, to see them overflow
 //
-// and a ladder over a matrix [rows × columns], softmax of each row, one block a row:
+// and a ladder over a matrix [rows × columns], softmax of each row, one block per row:
 //
 //   three_pass         maximum, sum, write: every element is read three times
 //   online_two_pass    maximum and sum in one sweep: read twice
 //   online_one_read    the row stays in registers: read once
 //
-// All arrays are FP32 and row-major. What lies between kernel and accessors is in simt/simt.hpp:
-// compiled by nvcc, an accessor is a plain pointer. A tape records what the picture shows and is
-// nothing when the kernel is timed.
+// All arrays are FP32 and row-major. The accessors are declared in simt/simt.hpp: compiled by nvcc,
+// an accessor is a plain pointer. A tape records the picture's data and compiles to nothing in the
+// timed kernel.
 
 #include <cstddef>
 
@@ -28,8 +28,8 @@ constexpr int kMaxWarps = 32;
 
 // ---- small parts --------------------------------------------------------------------------------
 
-/// What exp's argument is measured from. While everything so far is masked the maximum is −inf, and
-/// −inf − (−inf) would be NaN; from any finite point exp(−inf) is the 0 that it should be.
+/// The number subtracted in exp's argument. While every key so far is masked the maximum is −inf, and
+/// −inf − (−inf) would be NaN; with any finite base, exp(−inf) is 0 as it should be.
 __device__ inline float finite_base(float m) {
   return m == -INFINITY ? 0.0f : m;
 }
@@ -41,8 +41,8 @@ struct Plus {
   __device__ float operator()(float a, float b) const { return a + b; }
 };
 
-/// Combines the values of the first `lanes` lanes (a power of two) of a warp; lane 0 has the
-/// result, and with 32 lanes all have it.
+/// Combines the values of the first `lanes` lanes (a power of two) of a warp; lane 0 gets the
+/// result, with 32 lanes all lanes do.
 template <class Combine>
 __device__ float warp_reduce(float value, int lanes, Combine combine) {
   for (int offset = lanes / 2; offset > 0; offset /= 2) {
@@ -51,8 +51,8 @@ __device__ float warp_reduce(float value, int lanes, Combine combine) {
   return value;
 }
 
-/// Combines the values of a block; every thread has the result. `lanes` as for warp_reduce, `slots`
-/// is shared memory for one number a warp.
+/// Combines the values of a block; every thread gets the result. `lanes` as for warp_reduce, `slots`
+/// is shared memory for one number per warp.
 template <class Combine>
 __device__ float block_reduce(float value, int lanes, simt::Shared<float> slots, Combine combine) {
   value = warp_reduce(value, lanes, combine);
@@ -63,8 +63,8 @@ __device__ float block_reduce(float value, int lanes, simt::Shared<float> slots,
   return value;
 }
 
-/// Product and sum as an accumulator of this format has them: one rounding each. The _rn functions
-/// keep the compiler from fusing the two into one instruction with a single rounding.
+/// Product and sum in an accumulator of this format: one rounding each. The _rn functions keep the
+/// compiler from fusing the two into one FMA with a single rounding.
 template <class Format>
 __device__ float times(float a, float b) {
   return Format::round(__fmul_rn(a, b));
@@ -76,14 +76,14 @@ __device__ float plus(float a, float b) {
 
 // ---- the lesson's kernel ------------------------------------------------------------------------
 
-/// Block b computes query first_query + b: output = Σ softmax(scores)_j values_j. All threads know
-/// m and l; thread c owns component c of O. Shared memory: tile_width weights. `lanes` is how many
-/// lanes of a warp a tile can occupy, up to a power of two.
+/// Block b computes query first_query + b: output = Σ softmax(scores)_j values_j. All threads hold
+/// m and l; thread c owns component c of O. Shared memory: tile_width weights. `lanes` is the number
+/// of lanes of a warp that a tile can occupy, rounded up to a power of two.
 template <class Format, class Tape>
 __global__ void online_softmax(simt::Global<const float> scores, simt::Global<const float> values,
                                simt::Global<float> output, AttentionShape shape, int first_query,
                                int lanes, Tape tape) {
-  // Slots of their own: a fast warp writes its sum while a slow one still reads the maxima.
+  // Separate slots: a fast warp writes its sum while a slow one still reads the maxima.
   __shared__ simt::Array<float, kMaxWarps> warp_maxima;
   __shared__ simt::Array<float, kMaxWarps> warp_sums;
   const auto weights = simt::dynamic_shared<float>(static_cast<std::size_t>(shape.tile_width));
@@ -92,7 +92,7 @@ __global__ void online_softmax(simt::Global<const float> scores, simt::Global<co
   const int query = first_query + static_cast<int>(blockIdx.x);
   const auto row = scores + static_cast<std::size_t>(query) * shape.keys;
 
-  float m = -INFINITY;  // nothing is known before the first tile
+  float m = -INFINITY;  // no key has been seen yet
   float l = 0.0f;
   float o = 0.0f;
   for (int tile = 0, first = 0; first < shape.keys; ++tile, first += shape.tile_width) {
@@ -104,12 +104,12 @@ __global__ void online_softmax(simt::Global<const float> scores, simt::Global<co
     // 1. The maximum of all keys so far.
     const float m_new = fmaxf(m, tile_max);  // [step: maximum]
 
-    // 2. What is already in l and O was measured from the old maximum: bring it to the new one.
+    // 2. l and O are still relative to the old maximum: rescale them to the new one.
     const float base = finite_base(m_new);
     const float rescale = shape.skip_rescale ? 1.0f : expf(m - base);  // [step: rescale]
 
-    // 3. The weights of this tile's keys, none larger than 1. The scores come from L1 this time.
-    // The barrier in the first block_reduce has passed since the last tile's weights were read.
+    // 3. The weights of this tile's keys, none larger than 1. This time the scores hit L1. The
+    // barrier in the first block_reduce separates these writes from the last tile's reads.
     float tile_sum = 0.0f;
     for (int j = thread; j < width; j += threads) {
       const float p = expf(row[first + j] - base);  // [step: weights]
@@ -117,10 +117,10 @@ __global__ void online_softmax(simt::Global<const float> scores, simt::Global<co
       tile_sum += p;
       tape.note(kWeightSite, first + j, p);
     }
-    // The barrier inside is also the one between writing `weights` and reading them below.
+    // The barrier inside also separates writing `weights` from reading them below.
     tile_sum = block_reduce(tile_sum, lanes, warp_sums, Plus{});
 
-    // 4. The tile joins l and O.
+    // 4. Add the tile to l and O.
     const float l_new = plus<Format>(times<Format>(l, rescale), tile_sum);  // [step: sums]
     float o_new = times<Format>(o, rescale);
     if (thread < shape.head_dim) {
@@ -140,7 +140,7 @@ __global__ void online_softmax(simt::Global<const float> scores, simt::Global<co
     l = l_new;
     o = o_new;
   }
-  // Only at the very end are the weights divided by their sum. With every key masked the sum is 0,
+  // The weights are divided by their sum once, at the very end. If every key is masked, the sum is 0
   // and the output is 0 by definition.
   if (thread < shape.head_dim) {
     const std::size_t at = static_cast<std::size_t>(query) * shape.head_dim + thread;
@@ -148,7 +148,7 @@ __global__ void online_softmax(simt::Global<const float> scores, simt::Global<co
   }
 }
 
-/// Softmax as its formula stands, without the maximum: exp(s) leaves FP32 above 88.7. One block.
+/// Softmax straight from its formula, without the maximum: exp(s) overflows FP32 above 88.7. One block.
 __global__ void naive_softmax_sum(simt::Global<const float> scores,
                                   simt::Global<const float> values, simt::Global<float> sums,
                                   int keys) {
@@ -171,8 +171,8 @@ __global__ void naive_softmax_sum(simt::Global<const float> scores,
 
 // ---- the ladder ---------------------------------------------------------------------------------
 
-// A row is read in packs: float4 where every row starts on 16 bytes, else float. A warp that reads
-// float4 asks for 512 bytes with one instruction.
+// A row is read in packs: float4 if every row is 16-byte aligned, otherwise float. A warp that reads
+// float4 requests 512 bytes with one instruction.
 
 __device__ inline float largest(float4 x) {
   return fmaxf(fmaxf(x.x, x.y), fmaxf(x.z, x.w));
@@ -199,7 +199,7 @@ __device__ inline float scaled(float x, float by) {
   return x * by;
 }
 
-/// A pack with x in each place.
+/// A pack with x in every element.
 template <class Pack>
 __device__ Pack every(float x) {
   if constexpr (sizeof(Pack) == sizeof(float))
@@ -214,7 +214,7 @@ struct MaxSum {
   float l;
 };
 
-/// Brings the sums of a warp's lanes to one maximum, each with one exp, and adds them up.
+/// Rescales the sums of a warp's lanes to one maximum, each with one exp, and adds them up.
 __device__ inline MaxSum warp_merge(MaxSum mine) {
   const float m = warp_reduce(mine.m, 32, Larger{});
   return {m, warp_reduce(mine.l * expf(mine.m - finite_base(m)), 32, Plus{})};
@@ -234,12 +234,12 @@ __device__ inline MaxSum block_merge(MaxSum mine, simt::Shared<float> maxima,
   return warp_merge({pair ? maxima[lane] : -INFINITY, pair ? sums[lane] : 0.0f});
 }
 
-/// The row's sum as a factor; 0 for a row of −inf alone, whose weights are 0 by definition.
+/// The reciprocal of the row's sum; 0 if the row is all −inf, whose weights are 0 by definition.
 __device__ inline float inverse(float l) {
   return l > 0.0f ? 1.0f / l : 0.0f;
 }
 
-/// Safe softmax as textbooks have it. `packs` a row.
+/// The textbook's safe softmax. `packs` per row.
 template <class Pack>
 __global__ void three_pass(simt::Global<const Pack> input, simt::Global<Pack> output, int packs) {
   __shared__ simt::Array<float, kMaxWarps> maxima;
@@ -260,8 +260,8 @@ __global__ void three_pass(simt::Global<const Pack> input, simt::Global<Pack> ou
   for (int i = first; i < packs; i += stride) __stcs(&y[i], scaled(exp_from(x[i], base), scale));
 }
 
-/// Each thread keeps maximum and sum of its own elements and rescales the sum when the maximum
-/// rises, so that one sweep gives both; the write needs a second.
+/// Each thread keeps the maximum and the sum of its own elements and rescales the sum when the
+/// maximum rises, so one sweep gives both; the write needs a second.
 template <class Pack>
 __global__ void online_two_pass(simt::Global<const Pack> input, simt::Global<Pack> output,
                                 int packs) {
@@ -287,10 +287,10 @@ __global__ void online_two_pass(simt::Global<const Pack> input, simt::Global<Pac
   for (int i = first; i < packs; i += stride) __stcs(&y[i], scaled(exp_from(x[i], base), scale));
 }
 
-/// The row lies in the block's registers from the one read to the one write: `kPacks` packs a
-/// thread, whose loads are all under way at once. A thread takes exp from its own maximum, before
-/// the row's is known; the merge then rescales thread by thread, which is the online step again,
-/// and costs one barrier where maximum and sum in turn would cost two.
+/// The row stays in the block's registers from its one read to its one write: `kPacks` packs per
+/// thread, whose loads are all in flight together. A thread computes exp relative to its own
+/// maximum, before the row's is known; the merge then rescales thread by thread, the online step
+/// again, and needs one barrier where reducing maximum and sum separately would need two.
 template <int kThreads, int kPacks, class Pack>
 __global__ void __launch_bounds__(kThreads)
     online_one_read(simt::Global<const Pack> input, simt::Global<Pack> output, int packs) {
@@ -316,7 +316,7 @@ __global__ void __launch_bounds__(kThreads)
   const MaxSum all = block_merge(mine, maxima, sums);
   const float scale = expf(mine.m - finite_base(all.m)) * inverse(all.l);
 
-  // Streaming stores: nobody reads the result soon, so it need not push other rows out of L2.
+  // Streaming stores: the result is not read soon, so it should not evict other rows from L2.
   for (int k = 0; k < kPacks; ++k) {
     const int i = k * kThreads + thread;
     if (i < packs) __stcs(&y[i], scaled(held[k], scale));

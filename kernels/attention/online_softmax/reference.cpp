@@ -6,10 +6,10 @@
 
 #include "kernels/base/numeric/float_format.hpp"
 
-// The algorithm here is the textbook's: the largest score of the whole row first, then sums of
-// exp(s − max) from left to right. A prefix of the row is the sum up to there, brought to the
-// prefix's own maximum at the end. Nothing is ever rescaled on the way, so a mistake in the
-// kernel's rescaling cannot be in the reference too.
+// This is the textbook algorithm: the largest score of the whole row first, then sums of
+// exp(s − max) from left to right. A prefix's sum is rescaled to the prefix's own maximum only at
+// the end. Nothing is rescaled along the way, so the reference cannot share a mistake in the
+// kernel's rescaling.
 
 namespace tilestep::online_softmax {
 namespace {
@@ -26,11 +26,11 @@ constexpr double kSmallestFp32 = 0x1.0p-149;
 /// Numerical Algorithms", chapters 3 and 4). u is the format's unit roundoff, u32 FP32's.
 ///  - a weight exp(s − m): the subtraction is off by |s − m| u32, which exp turns into the same
 ///    relative error, and expf itself by 4 u32
-///  - a rescale factor other than 1: likewise, and u + u32 for the product with l or O
+///  - a rescale factor other than 1: the same, plus u + u32 for the product with l or O
 ///  - the sum of a tile's weights: u32 for each level of additions that a weight goes through
 ///  - an addition to l or O: u of the sum, but never more than the term added (the old sum is a
 ///    number of the format, so the nearest one is no farther off), and u32 for adding in FP32
-/// O's errors are kept for values of size 1; a component's are these times its largest |value|.
+/// O's errors are for values of size 1; multiply by a component's largest |value|.
 class DriftBound {
  public:
   DriftBound(Accumulator accumulator, bool skip_rescale)
@@ -117,8 +117,8 @@ std::vector<double> running_max(const Params& params, std::span<const float> row
   return maxima;
 }
 
-/// exp(s − reference point): the row's maximum, or, where the rescale is skipped, the maximum that
-/// was known when the key's tile came.
+/// exp(s − reference point): the row's maximum or, if the rescale is skipped, the maximum known at
+/// the key's tile.
 std::vector<double> row_weights(const Params& params, std::span<const float> row,
                                 const std::vector<double>& maxima) {
   std::vector<double> weights(row.size(), 0.0);
@@ -228,9 +228,9 @@ std::vector<double> reference_softmax(std::span<const float> row) {
 }
 
 double ladder_tolerance(int columns, double span) {
-  // The weight and the sum each carry exp's error (twice: by the thread's maximum, then by the
-  // row's); a thread adds up at most columns / 128 terms and rescales as often, and the tree over
-  // 1024 threads has 10 levels; 4 more for the division.
+  // The weight and the sum each carry exp's error (twice: for the thread's maximum, then for the
+  // row's); a thread adds at most columns / 128 terms and rescales as often, and the tree over 1024
+  // threads has 10 levels; 4 more for the division.
   const double terms = static_cast<double>(columns) / 128 + 1;
   return kUnit32 *
          (2 * (span + 2 * kExpUnits) + (2 + kExpUnits) * terms + 10 * (2 + kExpUnits) + 4);

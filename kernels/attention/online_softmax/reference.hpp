@@ -7,30 +7,30 @@
 #include "kernels/base/lab/lesson.hpp"
 #include "kernels/base/numeric/running_sum.hpp"
 
-/// The answers in double, by another algorithm than the kernel's, and how far the kernel may be
-/// off.
+/// The results in double, by a different algorithm than the kernel's, and the kernel's error
+/// bounds.
 namespace tilestep::online_softmax {
 
-/// What a format does to sums.
+/// A format's rounding and range.
 struct FormatLimits {
   double unit;     ///< unit roundoff
   double tiny;     ///< the largest rounding error among subnormal numbers
-  double largest;  ///< from here on a result may round to infinity
+  double largest;  ///< from this on a result may round to infinity
 };
 
 FormatLimits limits_of(Accumulator accumulator);
 
-/// Softmax over the keys up to and with one tile, and bounds on the kernel's error there.
+/// Softmax over the keys up to and including one tile, and bounds on the kernel's error there.
 struct PrefixState {
-  double m = 0;  ///< −inf where everything is masked so far
+  double m = 0;  ///< −inf while every key so far is masked
   double l = 0;
   double o = 0;       ///< the chosen component
-  double output = 0;  ///< o / l, 0 where l is 0
+  double output = 0;  ///< o / l, or 0 if l is 0
   double l_bound = 0, o_bound = 0, output_bound = 0;
 };
 
-/// One state a tile for one row of scores (`keys`) and one component of the values (`keys`). With
-/// `params.skip_rescale` it is what the broken recurrence ought to give.
+/// One state per tile for one row of scores (`keys`) and one component of the values (`keys`). With
+/// `params.skip_rescale`, the expected result of the broken recurrence.
 std::vector<PrefixState> reference_prefixes(const Params& params, std::span<const float> scores,
                                             std::span<const float> values);
 
@@ -38,11 +38,11 @@ std::vector<PrefixState> reference_prefixes(const Params& params, std::span<cons
 numeric::AllBounded reference_output(const Params& params, const Inputs& inputs,
                                      lab::Progress& progress);
 
-/// Softmax of one row in double; all zeros where the row is all −inf.
+/// Softmax of one row in double; all zeros if the row is all −inf.
 std::vector<double> reference_softmax(std::span<const float> row);
 
-/// How far one of the ladder's weights may be from `exact`, for rows of `columns` whose scores span
-/// `span`: relative to the weight.
+/// The largest allowed relative error of one of the ladder's weights, for rows of `columns` whose
+/// scores span `span`.
 double ladder_tolerance(int columns, double span);
 
 }  // namespace tilestep::online_softmax

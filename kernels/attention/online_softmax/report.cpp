@@ -23,13 +23,13 @@ using lab::real, lab::whole;
 
 lab::Check with_place(const lab::Closest& closest, std::string id, const std::string& source) {
   return closest.check(std::move(id),
-                       fmt::format("{} The numbers are those of {}, closest to its tolerance.",
-                                   source, closest.any() ? closest.where() : "nothing"));
+                       fmt::format("{} The numbers are for {}, closest to its tolerance.", source,
+                                   closest.any() ? closest.where() : "nothing"));
 }
 
 std::string where_tolerances_come_from(const Params& params) {
   return fmt::format(
-      "Tolerance: the rounding errors of every operation added up in double along the row: at most "
+      "Tolerance: the rounding errors of all operations along the row, summed in double: at most "
       "u = {:.3g} ({}) of the sum, and never more than the term, for each of {} additions to l and "
       "O and for each product; (|s - m| + 4) times 2^-24 for each exp, from its rounded argument "
       "and expf's 2 ulp.",
@@ -79,7 +79,7 @@ lab::Check check_weights(const Outcome& outcome) {
                     "argument and expf's 2 ulp.");
 }
 
-/// The recording kernel and the timed one are the same source; so must be their results.
+/// The recording kernel and the timed one share their source, so their results must be equal.
 lab::Check check_traced_equals_timed(const Outcome& outcome) {
   const Params& params = outcome.params;
   double worst = 0;
@@ -96,11 +96,11 @@ lab::Check check_traced_equals_timed(const Outcome& outcome) {
   const float shown = outcome.recorded_row[static_cast<std::size_t>(params.component)];
   ok = ok && lab::same_bits(outcome.trace.steps.back().output, shown);
   return {"traced_equals_timed", ok, worst, 0,
-          "The recording kernel's output has the bits of the timed kernel's, and the last recorded "
-          "step those of the output."};
+          "The recording kernel's output is bit-identical to the timed kernel's, and the last step "
+          "to the output."};
 }
 
-/// Every tile starts from the state that the tile before left.
+/// Every tile starts from the previous tile's final state.
 lab::Check check_chain(const Outcome& outcome) {
   TraceStep before;
   before.m = -std::numeric_limits<float>::infinity();
@@ -110,7 +110,7 @@ lab::Check check_chain(const Outcome& outcome) {
          lab::same_bits(step.o_old, before.o);
     before = step;
   }
-  return {"recorded_chain", ok, 0, 0, "Each tile starts from the bits that the tile before left."};
+  return {"recorded_chain", ok, 0, 0, "Each tile starts from exactly the previous tile's bits."};
 }
 
 // ---- tables -------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ lab::Table tiles_table(const Trace& trace) {
   return table;
 }
 
-/// Six significant digits: sums here go from 1e-44 to inf, so a number of decimals does not do.
+/// Six significant digits: these sums range from 1e-44 to inf, too wide for fixed decimals.
 double six_digits(double value) {
   return std::isfinite(value) ? lab::number_of<double>(fmt::format("{:.6g}", value)).value()
                               : value;
@@ -159,7 +159,7 @@ lab::Table naive_table(const Trace& trace) {
 
 // ---- measurements and summary -------------------------------------------------------------------
 
-/// Tiles that raised the maximum after something had been summed: each asks for a rescale.
+/// Tiles that raised the maximum after a sum had begun: each needs a rescale.
 int rescales(const Trace& trace) {
   int count = 0;
   for (const TraceStep& step : trace.steps) {
@@ -180,8 +180,8 @@ std::vector<lab::Measurement> measurements(const Outcome& outcome) {
   const int asked_for = rescales(trace);
   std::vector<lab::Measurement> all = {
       traced("rescales", "", trace.skip_rescale ? 0 : asked_for, "",
-             trace.skip_rescale ? "none was done: the knob skips them"
-                                : "tiles that raised the maximum after something had been summed"),
+             trace.skip_rescale ? "none: the knob skips them"
+                                : "tiles that raised the maximum after the first sum"),
       traced("final_m", "", last.m, "", "running maximum after the last tile"),
       traced("final_l", "", last.l, "", "denominator after the last tile"),
       traced("output", "", output, "", "O / ℓ after the last tile"),
@@ -197,9 +197,8 @@ std::vector<lab::Measurement> measurements(const Outcome& outcome) {
               "4 bytes x queries x keys, written and read back, if the weights were stored"),
   };
   if (trace.skip_rescale) {
-    all.insert(all.begin() + 1,
-               traced("rescales_skipped", "", asked_for, "",
-                      "tiles that raised the maximum after something had been summed"));
+    all.insert(all.begin() + 1, traced("rescales_skipped", "", asked_for, "",
+                                       "tiles that raised the maximum after the first sum"));
   }
   return all;
 }
@@ -233,7 +232,7 @@ std::string summary(const Outcome& outcome) {
   }
   if (trace.skip_rescale) return skipped_summary(trace);
   return fmt::format(
-      "One pass over {} in {} and {} of ℓ and O gave the output {:.3f}; it differs from softmax in "
+      "One pass over {} in {} with {} of ℓ and O gave {:.3f}, which differs from softmax in "
       "double ({:.3f}) by {:.1e}.",
       lab::plural(trace.keys, "key"), lab::plural(trace.tiles(), "tile"),
       lab::plural(rescales(trace), "rescale"), last.output, trace.exact_output,

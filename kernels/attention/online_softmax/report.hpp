@@ -5,24 +5,24 @@
 #include "kernels/attention/online_softmax/lesson.hpp"
 #include "kernels/attention/online_softmax/reference.hpp"
 
-/// The parts that the lesson's answers are put together from.
+/// The building blocks of the lesson's report.
 namespace tilestep::online_softmax {
 
-/// What a run has gathered: what the kernels wrote, and the answers in double.
+/// A run's data: the kernels' output, and the reference in double.
 struct Outcome {
   Params params;
   Trace trace;
   std::vector<float> output;          ///< queries × head_dim, by the timed kernel
   std::vector<float> recorded_row;    ///< head_dim: the chosen query, by the recording kernel
-  std::vector<PrefixState> expected;  ///< of the algorithm as it ran, rescale skipped or not
-  std::vector<PrefixState> exact;     ///< of softmax
-  numeric::AllBounded reference;      ///< of the algorithm as it ran
+  std::vector<PrefixState> expected;  ///< by the algorithm as it ran, with or without the rescale
+  std::vector<PrefixState> exact;     ///< by softmax
+  numeric::AllBounded reference;      ///< by the algorithm as it ran
 };
 
 /// The report of a run: summary, tables `tiles`, `naive`, `ladder`, measurements, checks, trace.
 lab::Report report_of(const Outcome& outcome);
 
-/// The rungs with what each reads and writes, and why it is faster than the one before.
+/// The rungs with their reads and writes, and why each is faster than the one before.
 lab::Table ladder_table();
 
 }  // namespace tilestep::online_softmax

@@ -8,7 +8,7 @@
 namespace tilestep::online_softmax {
 namespace {
 
-/// A tile starts from what the tile before ended with.
+/// A tile starts from the previous tile's final state.
 void set_starts(Trace& trace) {
   TraceStep before;
   before.m = -std::numeric_limits<float>::infinity();
@@ -24,7 +24,7 @@ std::int64_t tiles_of(const Trace& trace) {
   return (trace.keys - 1) / trace.tile_width + 1;
 }
 
-/// What a tile starts from is not among them (the lesson checks it when it records).
+/// A tile's starting state is not among them (the lesson checks it when it records).
 lab::Fields<TraceStep> step_fields() {
   return lab::Fields<TraceStep>()
       .real(TILESTEP_MEMBERS(TraceStep, tile_max, m))
@@ -40,7 +40,7 @@ lab::When at_end(const Trace& trace) {
   return {static_cast<int>(tiles_of(trace)), 3};
 }
 
-/// A tile of the future, or none.
+/// A later tile, or none.
 nlohmann::json other_wrong_tile(const Trace& trace, const lab::Change& by) {
   const int tile = by.now.step + static_cast<int>(by.random() % 7);
   return tile < tiles_of(trace) ? tile : -1;

@@ -1,26 +1,26 @@
-// C = A·B^T in FP8 with fine-grained scales: A has one for 1 × 128 numbers, B one for 128 × 128. A product along
-// 128 of k is made by the tensor cores as it is; then CUDA cores multiply it by both scales and add it to FP32
-// sums of their own. That is also what keeps the sums exact: inside wgmma an FP8 sum has fewer bits than FP32
-// (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, 3.3.2).
+// C = A·B^T in FP8 with fine-grained scales: A has one per 1 × 128 numbers, B one per 128 × 128. The tensor cores
+// compute a product along 128 of k unscaled; then CUDA cores multiply it by both scales and add it to separate
+// FP32 sums. That also keeps the sums accurate: inside wgmma an FP8 sum has fewer bits than FP32 (DeepSeek-AI,
+// "DeepSeek-V3 Technical Report", 2024, 3.3.2).
 //
-// The price is that a warpgroup waits for its products at each block, and promotes their sums before it issues
-// the next. Meanwhile the tensor cores have the products of the other one.
+// The price: a warpgroup waits for its products at each block, and promotes their sums before it issues the
+// next. Meanwhile the tensor cores work on the other warpgroup's products.
 
 #include "kernels/matmul/hopper_gemm/specialized.cu"
 
 namespace tilestep::hopper_gemm::SIMT_BACKEND {
 
-/// The scales: of A turned, [k / 128][m], so that neighbouring rows lie beside each other; of B [n / 128][k / 128].
+/// The scales: of A transposed, [k / 128][m], so that neighbouring rows are adjacent; of B [n / 128][k / 128].
 struct Scales {
   simt::Global<const float> a, b;
 };
 
-/// Of a tile: the more columns a product has, the less of the time is waiting for its end, and the sums of a
-/// block and of the tile must both be in registers.
+/// Per tile: the more columns a product has, the smaller the share of time spent waiting for it, but the sums
+/// of a block and of the tile must both fit in registers.
 constexpr int kScaledColumns = 192;
 constexpr int kScaleBlock = 128;
 
-/// What a thread's sums of a block of k are multiplied by. Loaded a block ahead: the products must not wait
+/// The scales for a thread's sums of a block of k. Loaded one block ahead, so that the products do not wait
 /// for them.
 struct BlockScale {
   float a[2], b[2];
@@ -38,9 +38,9 @@ struct BlockScale {
   }
 };
 
-/// Adds the sums of a block of k, times their scales, to the tile's. The tile's 192 columns lie in two blocks
-/// of B's 128: its first 64 in the first, its last 64 in the second, and those between where the tile begins
-/// decides.
+/// Adds the sums of a block of k, times their scales, to the tile's. The tile's 192 columns span two of B's
+/// blocks of 128: its first 64 are in the first, its last 64 in the second, and the middle 64 in either,
+/// depending on where the tile begins.
 template <class Sums>
 __device__ __forceinline__ void promote(Sums& sums, const Sums& part, const BlockScale& by,
                                         bool middle_in_second) {
@@ -56,7 +56,7 @@ __device__ __forceinline__ void promote(Sums& sums, const Sums& part, const Bloc
   for (int i = 0; i < kScaledColumns / 2; ++i) sums[i] += part[i] * scale[i / 32][i / 2 % 2];
 }
 
-/// A consumer's products of one tile.
+/// A consumer's products for one tile.
 template <class T, class R, int kCluster>
 __device__ __forceinline__ void multiply_scaled(typename T::Sums& sums, const Scales& scales,
                                                 const GemmShape& shape, const Stages<T, R>& stages,
@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(3 * kWarpgroup, 1)
     }
     if (task.stored_by_tma && threadIdx.x % kWarpgroup == 0) store_wait<0>();
   }
-  // A block must not end while the other may still arrive at its barriers or copy into its stages.
+  // A block must not exit while the other may still arrive at its barriers or copy into its stages.
   if constexpr (kCluster > 1) cluster_barrier();
 }
 

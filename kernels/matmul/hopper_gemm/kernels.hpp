@@ -11,7 +11,7 @@
 #include "kernels/matmul/hopper_gemm/lesson.hpp"
 
 /// \file
-/// The lesson's kernels as the host calls them, the same for both backends.
+/// The host interface of the lesson's kernels, the same for both backends.
 
 namespace tilestep::hopper_gemm {
 
@@ -22,7 +22,7 @@ struct GemmShape {
   int m = 0, n = 0, k = 0;
 };
 
-/// Rows of a matrix in memory are a multiple of 16 bytes apart, because TMA takes no others.
+/// A matrix's rows are a multiple of 16 bytes apart in memory, as TMA requires.
 __host__ __device__ constexpr int pitch_bytes(int columns, int element_bytes) {
   return (columns * element_bytes + 15) / 16 * 16;
 }
@@ -31,25 +31,25 @@ __host__ __device__ constexpr int pitch_of(int columns) {
   return pitch_bytes(columns, sizeof(T)) / static_cast<int>(sizeof(T));
 }
 
-/// Dynamic shared memory of a block: the stages, two barriers each, two tiles of C on its way out for each
-/// consumer (64 rows of 128 bytes), and what alignment to the swizzle's pattern may cost.
+/// Dynamic shared memory of a block: the stages, two barriers each, two tiles of C to be stored for each
+/// consumer (64 rows of 128 bytes), and padding for alignment to the swizzle's pattern.
 inline constexpr int kStoreBytes = 2 * 64 * 128;
 constexpr int shared_bytes_of(int stage_bytes, int stages, int consumers) {
   return stages * (stage_bytes + 16) + consumers * kStoreBytes + 1024;
 }
-/// What a block may have on Hopper: 227 KB.
+/// A block's limit on Hopper: 227 KB.
 inline constexpr int kMostSharedBytes = 227 * 1024;
 
-/// Where a tile lies, or which it is: row and column, of C or in tiles.
+/// A tile's row and column, in elements of C or in tiles.
 struct TilePlace {
   int row, column;
 };
 
-/// K-tiles that mma-sync copies ahead, where its ring has the stages.
+/// K-tiles that mma-sync copies ahead, if its ring has enough stages.
 inline constexpr int kMmaAhead = 2;
 
-/// The order in which C's tiles come. `grouped` takes 2048 rows of C column by column: with 256 columns a
-/// tile that is nearly a square for the tiles that are multiplied at a time, which then share most of A and B.
+/// The order of C's tiles. `grouped` takes 2048 rows of C column by column: with 256 columns per tile, the
+/// tiles computed at the same time then form nearly a square, and share most of A and B.
 struct TileOrder {
   int down, across;
   Raster raster;
@@ -72,26 +72,26 @@ __host__ __device__ constexpr TileOrder tiles_of(const GemmShape& shape, int row
           kGroupRows / rows};
 }
 
-// ---- what an explained kernel notes ---------------------------------------------------------------
+// ---- records of an explained kernel ---------------------------------------------------------------
 
-/// What happens to a stage, in order; a site. Of k-tile i of all that the block multiplies
-/// (number i) by the producer; of consumer c (0 or 1) at site + c · kConsumerSites.
+/// A stage's events, in order; each is a site. The number is that of the k-tile among all that the
+/// block multiplies; consumer c (0 or 1) notes at site + c · kConsumerSites.
 enum Site : int {
   kWaitsEmpty,  ///< the producer begins to wait for the stage
-  kExpects,     ///< it has it, and tells the barrier how many bytes come
+  kExpects,     ///< it has it, and tells the barrier how many bytes to expect
   kCopies,      ///< the copies are issued
   kFlips,       ///< a watcher sees the phase end
   kWaitsFull,   ///< a consumer begins to wait for the stage
   kIssues,      ///< it has it, and issues wgmma
-  kCommits,     ///< all of the stage's are issued, and closed as a group
+  kCommits,     ///< all of the stage's products are issued and committed as a group
   kWaited,      ///< all but the newest group are done
-  kReleases,    ///< the stage whose products are done is given back
+  kReleases,    ///< the stage whose products are done is released
   kStores,      ///< the consumer begins to store its tile of C (number: of the block's tile)
-  kStored,      ///< it is done with that
+  kStored,      ///< it is done storing
 };
 inline constexpr int kConsumerSites = 7;  ///< from kWaitsFull on
-/// What an explained kernel leaves out or does wrong: what the knob `break` has, and under emulation each
-/// other wait, fence and release, for tests.
+/// An explained kernel's omission or mistake: those of the knob `break`, and under emulation every other
+/// wait, fence and release, for tests.
 enum class Fault {
   none,
   skip_full_wait,
@@ -100,33 +100,33 @@ enum class Fault {
   wrong_bytes,
   last_of_knob = wrong_bytes,
   no_publish,        ///< TMA is not told of the barriers
-  no_meeting,        ///< nobody waits until the barriers are there
-  no_release,        ///< a stage is never given back
-  early_release,     ///< it is given back before its products are waited for
-  no_product_wait,   ///< sums are read while products are under way
-  no_store_wait,     ///< a tile of C is written again while TMA reads it
-  no_store_meeting,  ///< TMA is asked to store before all have written
+  no_meeting,        ///< threads do not wait for the barriers' initialization
+  no_release,        ///< a stage is never released
+  early_release,     ///< it is released before its products are waited for
+  no_product_wait,   ///< sums are read while products are in flight
+  no_store_wait,     ///< a tile of C is overwritten while TMA reads it
+  no_store_meeting,  ///< TMA's store is issued before all threads have written
   no_write_meeting,  ///< a tile of C is written before the store's wait is over
-  no_last_meeting,   ///< a block of a cluster ends while the other may still come to it
+  no_last_meeting,   ///< a block of a cluster exits while the other may still access it
 };
 constexpr Fault fault_of(Break knob) {
   return static_cast<Fault>(knob);
 }
 static_assert(fault_of(Break::wrong_bytes) == Fault::wrong_bytes);
 
-/// A wait of a broken kernel is given up after so many cycles.
+/// A broken kernel's wait is abandoned after this many cycles.
 inline constexpr long long kPatience = 2'000'000;
 /// Of all lanes.
 inline constexpr int kSites = kWaitsFull + 2 * kConsumerSites;
 
-// ---- how they are called --------------------------------------------------------------------------
+// ---- the interface --------------------------------------------------------------------------------
 
 /// A and B as 16-bit words: a BF16 or FP16 each, or two E4M3. Rows are pitch_bytes(k) apart.
 struct Operands {
   simt::Span<const std::uint16_t> a, b;
 };
 
-/// A launch of the kernel that is explained, of any plan. C is FP32 with rows of pitch_of<float>(n).
+/// A launch of an explained kernel, with any plan. C is FP32 with rows of pitch_of<float>(n).
 struct Explanation {
   Variant variant = Variant::warp_specialized;
   DataType dtype = DataType::bf16;
@@ -134,11 +134,11 @@ struct Explanation {
   Fault fault = Fault::none;
   Plan plan;
   GemmShape shape;
-  int block = 0;    ///< whose steps are noted
+  int block = 0;    ///< the block whose steps are noted
   int numbers = 0;  ///< a row of `clocks`: k-tiles of a block, kSites at least
 };
 
-/// A kernel that is compiled for one plan, to be timed. C is BF16 with rows of pitch_of<uint16>(n).
+/// A kernel compiled for one plan, for timing. C is BF16 with rows of pitch_of<uint16>(n).
 struct Configuration {
   Variant variant;
   std::string_view name;  ///< "128x256x64, 2 consumers, 4 stages, cluster of 2"
@@ -147,25 +147,25 @@ struct Configuration {
   int stages, consumers, cluster;
   bool persistent, stored_by_tma;
   bool block_scaled = false;
-  bool any_stages = false;    ///< `stages` is the most; fewer may be asked for
-  bool plain_stores = false;  ///< C's tiles leave shared memory without a swizzle: only counted
+  bool any_stages = false;    ///< `stages` is the maximum; fewer can be requested
+  bool plain_stores = false;  ///< C's tiles are stored without a swizzle: only counted
 };
 /// The scales of a block-scaled product: of A [k / 128][m], of B [n / 128][k / 128]. k is a multiple of 128.
 struct ScaleArrays {
   simt::Span<const float> a, b;
 };
 
-/// The kernels of the lesson on one backend. All calls are asynchronous on a GPU and throw Error for shapes
-/// that a kernel does not take, and Error (unavailable) on a GPU other than Hopper.
+/// The lesson's kernels on one backend. All calls are asynchronous on a GPU; they throw Error for shapes that
+/// a kernel does not support, and Error (unavailable) on a GPU other than Hopper.
 class Kernels : public simt::KernelSet {
  public:
-  /// `clocks`: kSites rows of what.numbers clocks of the chosen block, and one of waits that were given up,
-  /// by site; what did not happen is left as it is.
+  /// `clocks`: kSites rows of what.numbers clocks of the chosen block, and one of abandoned waits, by site;
+  /// entries of events that did not happen are left unchanged.
   virtual void explain(simt::Device& device, const Explanation& what, const Operands& operands,
                        simt::Span<float> c, simt::Span<long long> clocks) const = 0;
 
   virtual std::span<const Configuration> configurations() const = 0;
-  /// `stages`: 0: the configuration's. With `scales` for block-scaled ones alone.
+  /// `stages`: 0: the configuration's. `scales` only for block-scaled ones.
   virtual void multiply(simt::Device& device, int configuration, const GemmShape& shape,
                         Raster raster, const Operands& operands, simt::Span<std::uint16_t> c,
                         const ScaleArrays& scales = {}, int stages = 0) const = 0;
@@ -175,21 +175,21 @@ class Kernels : public simt::KernelSet {
                                simt::Span<float> c) const = 0;
   virtual simt::Resources resources(simt::Device& device, int configuration) const = 0;
   /// Products of a stage that stays in shared memory, `products` times k = 64 of BF16, by two consumers with
-  /// 64 x `columns` each (64, 128, 256) on every multiprocessor: what shared memory and the tensor cores do
-  /// without copies. `out` takes the clock cycles of each block.
+  /// 64 x `columns` each (64, 128, 256) on every multiprocessor: the limits of shared memory and the tensor
+  /// cores without copies. `out` receives each block's clock cycles.
   virtual void resident(simt::Device& device, int columns, int products,
                         simt::Span<const std::uint16_t> stage, simt::Span<long long> out) const = 0;
 
   /// The same products from a ring that TMA fills: each block has 128 rows of `a` and `columns` rows of `b`,
-  /// of 256 numbers each, whose four k-tiles come over and over, out of L2.
+  /// of 256 numbers each, whose four k-tiles are fetched over and over from L2.
   virtual void fed(simt::Device& device, int columns, int products,
                    simt::Span<const std::uint16_t> a, simt::Span<const std::uint16_t> b,
                    simt::Span<long long> out) const = 0;
-  /// A warp reads (ldmatrix) or writes (stmatrix) four matrices of 8 × 8 numbers of 16 bits, `repeats` times,
-  /// from or to rows of `row_bytes` (32, 64, 128). `places` takes where each of its 32 lanes' 16 bytes lie.
+  /// A warp reads (ldmatrix) or writes (stmatrix) four matrices of 8 × 8 16-bit numbers, `repeats` times, in
+  /// rows of `row_bytes` (32, 64, 128). `places` receives the offset of each of its 32 lanes' 16 bytes.
   virtual void access_matrices(simt::Device& device, bool stores, int row_bytes, bool swizzled,
                                int repeats, simt::Span<int> places) const = 0;
-  /// out[0] / out[1]: clock cycles of a multiprocessor in so many nanoseconds, 0.2 ms from now on.
+  /// out[0] / out[1]: a multiprocessor's clock cycles per nanosecond, over the next 0.2 ms.
   virtual void probe_clock(simt::Device& device, simt::Span<long long> out) const = 0;
 
   virtual LibraryStatus library(simt::Device& device) const = 0;

@@ -1,4 +1,4 @@
-// C = A·B^T on Hopper: what is allowed, which configurations are timed, and how the kernels are launched that no other
+// C = A·B^T on Hopper: the allowed shapes, the timed configurations, and the launches of the kernels that no other
 // file launches.
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace tilestep::hopper_gemm::SIMT_BACKEND {
 
-// ---- what the kernels take ----------------------------------------------------------------------
+// ---- supported shapes ---------------------------------------------------------------------------
 
 void check_device(const simt::DeviceInfo& device) {
   if (device.compute_capability != 0 && device.compute_capability / 10 != 9) {
@@ -27,7 +27,7 @@ void check_device(const simt::DeviceInfo& device) {
   }
 }
 
-/// Throws Error naming the size that is not allowed: rows are numbered with an int.
+/// Throws Error naming the size that is not allowed: rows are indexed with an int.
 void check_shape(const GemmShape& shape) {
   simt::require_within("hopper-gemm: m", shape.m, 1, 1 << 20);
   simt::require_within("hopper-gemm: n", shape.n, 1, 1 << 20);
@@ -92,7 +92,7 @@ void start_timed(const Call& call, int number, const Task& task,
   start_specialized(call, number, task, arrays, stages);
 }
 
-/// What configuration `one` launches for a shape.
+/// The launch of configuration `one` for a shape.
 simt::Launch timed_launch(const simt::DeviceInfo& device, const Configuration& one,
                           const GemmShape& shape, int stages) {
   const int stage_bytes = (one.rows + one.columns) * kDepthBytes;
@@ -160,7 +160,7 @@ class KernelsHere final : public Kernels {
 
   simt::Resources resources(simt::Device& device, int configuration) const override {
     simt::Resources r;
-    // The maps are made of arrays; what a kernel takes does not depend on them.
+    // The maps need arrays; a kernel's resources do not depend on them.
     const simt::Buffer<std::uint16_t> operand(device, std::size_t{256} * 256);
     simt::Buffer<std::uint16_t> c(device, std::size_t{256} * 256);
     const simt::Buffer<float> scales(device, std::size_t{256} * 2);

@@ -101,29 +101,29 @@ Plan plan_of(const Params& params) {
   plan.tiles_down = tiles.down * plan.cluster;
   plan.tiles_across = tiles.across;
   plan.k_tiles = (params.k + plan.depth - 1) / plan.depth;
-  // A persistent block of the picture computes two tiles, so that what it does between them is seen; where
-  // consumers take turns each has two.
+  // In the picture a persistent block computes two tiles, so that the transition shows; if consumers take
+  // turns, each computes two.
   const int each = in_turn ? 4 : params.variant == Variant::persistent ? 2 : 1;
   const int clusters = (tiles.count() + each - 1) / each;
   plan.blocks = clusters * plan.cluster;
   return plan;
 }
 
-/// What of a run is of the GPU that it ran on.
+/// The parts of a run that depend on its GPU.
 static const lab::Replay& replay_of_runs() {
   static const lab::Replay kReplay{
       .of_machine = {{"trace.clock_unit", "its clock"},
-                     {"trace.events", "its clock, and what it can see"},
-                     {"tables.events", "its clock, and what it can see"},
+                     {"trace.events", "its clock, and observable events"},
+                     {"tables.events", "its clock, and observable events"},
                      {"measurements.producer_waiting", "its clock"},
                      {"measurements.consumer_waiting", "its clock"},
                      {"measurements.most_ahead", "its clock"},
-                     {"trace.broken", "what it comes to is up to the machine"},
-                     {"tables.broken", "what it comes to is up to the machine"},
-                     {"trace.wrong", "what it comes to is up to the machine"}},
+                     {"trace.broken", "the outcome depends on the machine"},
+                     {"tables.broken", "the outcome depends on the machine"},
+                     {"trace.wrong", "the outcome depends on the machine"}},
       .rounding = 0x1p-12,
       .rounding_why =
-          "Tensor cores cut off what the emulation rounds: 13 bits of E4M3's sums are "
+          "Tensor cores truncate where the emulation rounds: 13 bits of E4M3's sums are "
           "kept, twice that."};
   return kReplay;
 }

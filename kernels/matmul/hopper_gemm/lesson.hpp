@@ -8,7 +8,7 @@
 
 #include "kernels/lessons.hpp"
 
-/// The lesson on how Hopper feeds its tensor cores: C = A·B^T with A [m × k] and B [n × k], k fastest in
+/// The lesson on feeding Hopper's tensor cores: C = A·B^T with A [m × k] and B [n × k], k fastest in
 /// both, C [m × n] row-major; from mma.sync to a persistent kernel with TMA, mbarriers and wgmma.
 /// NVIDIA, "PTX ISA", 8.7; "CUDA C++ Programming Guide", "Asynchronous Data Copies using the Tensor Memory
 /// Accelerator (TMA)".
@@ -48,7 +48,7 @@ constexpr auto reasons_of(Variant) {
        "Each consumer has tiles of its own, and they take the tensor cores in turn: while one "
        "multiplies, the other stores."});
 }
-/// Where the rung's kernel is: a path of the repository, built in as an asset.
+/// The rung's kernel: a path in the repository, built in as an asset.
 constexpr std::string_view source_path(Variant variant) {
   if (variant == Variant::mma_sync) return "kernels/matmul/hopper_gemm/mma_sync.cu";
   if (variant <= Variant::pipelined) return "kernels/matmul/hopper_gemm/together.cu";
@@ -63,7 +63,7 @@ constexpr bool has_tma(Variant variant) {
   return variant >= Variant::tma;
 }
 
-/// What is multiplied; C is FP32 (and BF16 where it is timed).
+/// The operands' format; C is FP32 (BF16 in timed kernels).
 enum class DataType { bf16, fp16, fp8_e4m3 };
 constexpr auto names_of(DataType) {
   return std::to_array<std::string_view>({"bf16", "fp16", "fp8-e4m3"});
@@ -72,7 +72,7 @@ constexpr int element_bytes(DataType type) {
   return type == DataType::fp8_e4m3 ? 1 : 2;
 }
 
-/// What one wgmma instruction makes: 64 rows by so many columns of C, which are a warpgroup's tile.
+/// The output of one wgmma instruction: 64 rows by 64, 128 or 256 columns of C, a warpgroup's tile.
 enum class WarpgroupTile { n64, n128, n256 };
 constexpr auto names_of(WarpgroupTile) {
   return std::to_array<std::string_view>({"64x64", "64x128", "64x256"});
@@ -81,7 +81,7 @@ constexpr int columns_of(WarpgroupTile tile) {
   return 64 << static_cast<int>(tile);
 }
 
-/// How rows of a stage are swizzled, in bytes.
+/// The swizzle of a stage's rows, in bytes.
 enum class Swizzle { none, bytes32, bytes64, bytes128 };
 constexpr auto names_of(Swizzle) {
   return std::to_array<std::string_view>({"0", "32", "64", "128"});
@@ -90,7 +90,7 @@ constexpr int bytes_of(Swizzle swizzle) {
   return swizzle == Swizzle::none ? 0 : 16 << static_cast<int>(swizzle);
 }
 
-/// What the matrices hold.
+/// The matrices' contents.
 enum class Data { random, zeros };
 constexpr auto names_of(Data) {
   return std::to_array<std::string_view>({"random", "zeros"});
@@ -102,14 +102,14 @@ constexpr auto names_of(Raster) {
   return std::to_array<std::string_view>({"rows", "columns", "grouped"});
 }
 
-/// What a kernel leaves out or does wrong.
+/// A kernel's deliberate omission or mistake.
 enum class Break { none, skip_full_wait, skip_empty_wait, missing_fence, wrong_bytes };
 constexpr auto names_of(Break) {
   return std::to_array<std::string_view>(
       {"none", "skip-full-wait", "skip-empty-wait", "missing-fence", "wrong-bytes"});
 }
 
-/// Whether a variant has what the break leaves out.
+/// Whether the break applies to a variant.
 constexpr bool can_break(Variant variant, Break fault) {
   switch (fault) {
     case Break::none:
@@ -132,7 +132,7 @@ struct Params {
   WarpgroupTile tile = WarpgroupTile::n128;
   int stages = 4;
   int consumers = 2;
-  int cluster = 2;  ///< of multicast, persistent and ping-pong
+  int cluster = 2;  ///< for multicast, persistent and ping-pong
   Swizzle swizzle = Swizzle::bytes128;
   Raster raster = Raster::rows;
   DataType dtype = DataType::bf16;
@@ -146,10 +146,10 @@ struct Params {
 /// seed.
 const lab::KnobTable<Params>& knob_table();
 
-/// What Params come to for a variant: stages that it has and that fit, the cluster that it has.
+/// Params applied to a variant: the stages that it uses and that fit, and its cluster size.
 struct Plan {
   int columns = 128;  ///< of the block's tile of C
-  int rows = 128;     ///< of it: 64 for each consumer that works on it
+  int rows = 128;     ///< of it: 64 per consumer that works on it
   int stages = 4, consumers = 2, cluster = 1, swizzle = 128;
   int depth = 64;        ///< of a k-tile: 128 bytes of k
   int stage_bytes = 0;   ///< of A and B in a stage
@@ -158,24 +158,24 @@ struct Plan {
   int tiles_across = 0;  ///< of C
   int k_tiles = 0;       ///< of a tile of C
   int blocks = 0;        ///< of the launch
-  int asked_stages = 4;  ///< by the knob, where the variant has a ring
+  int asked_stages = 4;  ///< by the knob, if the variant has a ring
 };
 Plan plan_of(const Params& params);
 
-// ---- what a run shows -----------------------------------------------------------------------------
+// ---- a run's trace --------------------------------------------------------------------------------
 
-/// What happened in the chosen block, in the order of its clock.
+/// Events in the chosen block, in clock order.
 enum class What {
   waits_empty,  ///< the producer begins to wait for a stage
-  expects,      ///< it tells the barrier how many bytes come
+  expects,      ///< it tells the barrier how many bytes to expect
   copies,       ///< it has issued the copies
-  lands,        ///< some of the bytes are in the stage (known under emulation alone)
+  lands,        ///< some of the bytes are in the stage (known only under emulation)
   flips,       ///< the phase of the stage's full barrier ends (on a GPU: a watching thread sees it)
   waits_full,  ///< a consumer begins to wait for the stage
   issues,      ///< it has it, and issues wgmma
-  commits,     ///< all of the stage's are issued
-  waited,      ///< they are done
-  releases,    ///< the consumer gives the stage back
+  commits,     ///< all of the stage's products are issued
+  waited,      ///< they are complete
+  releases,    ///< the consumer releases the stage
   stores,      ///< a consumer begins to store its tile of C
   stored,      ///< it is done
 };
@@ -188,13 +188,13 @@ inline constexpr int kWhats = 12;
 
 struct Event {
   What what = What::expects;
-  int lane = 0;  ///< 0: the thread that copies; 1, 2: a consumer; −1: the copy engine, or a barrier
+  int lane = 0;  ///< 0: the copying thread; 1, 2: a consumer; −1: the copy engine, or a barrier
   int number =
-      0;          ///< of the k-tile, counted through all tiles of the block; of stores: of the tile
-  int stage = 0;  ///< of the ring; 0 of stores
+      0;  ///< of the k-tile, counted over all tiles of the block; for stores: of the block's tile
+  int stage = 0;  ///< of the ring; 0 for stores
   int parity =
-      0;  ///< waits-empty: that the wait is called with; else of the phase of the stage's full barrier
-  std::int64_t clock = 0;  ///< from the first event on; see Trace::clock_unit
+      0;  ///< waits-empty: the wait's argument; otherwise of the phase of the stage's full barrier
+  std::int64_t clock = 0;  ///< since the first event; see Trace::clock_unit
   int bytes = 0;           ///< expects: announced; lands: arrived
   int pending = 0;         ///< lands: bytes that the phase still waits for
   bool operator==(const Event&) const = default;
@@ -207,19 +207,19 @@ struct BlockTile {
   bool operator==(const BlockTile&) const = default;
 };
 
-/// What came of a kernel that was broken on purpose.
+/// The outcome of a deliberately broken kernel.
 struct Broken {
   std::string
-      outcome;  ///< "right", "wrong numbers", "hang", "ended by the GPU"; empty: nothing was broken
+      outcome;  ///< "right", "wrong numbers", "hang", "ended by the GPU"; empty: it was not broken
   std::string where;          ///< "emulated, copies at the latest moment", "on the GPU"
-  std::string report;         ///< what the emulator says is unsafe; which wait was given up
+  std::string report;         ///< the emulator's report of what is unsafe; the abandoned wait
   int wrong = 0;              ///< elements of C
   int row = -1, column = -1;  ///< of the first of them
   double got = 0, want = 0;
   bool operator==(const Broken&) const = default;
 };
 
-/// All that the picture is drawn from: one block of a launch.
+/// The picture's data: one block of a launch.
 struct Trace {
   Variant variant = Variant::warp_specialized;
   DataType dtype = DataType::bf16;
@@ -236,15 +236,15 @@ struct Trace {
   std::vector<Event> events;     ///< of the chosen block
   std::vector<int> wrong;  ///< of the block's first tile: wrong elements of each 8 × 8, row by row
   Broken broken;
-  std::array<int, kWhats> lines{};  ///< of the variant's source, 0: it has no such step
+  std::array<int, kWhats> lines{};  ///< in the variant's source; 0: no such step
 
   int steps() const { return static_cast<int>(events.size()); }
   int k_tiles() const { return (k + depth - 1) / depth; }
-  /// Whether consumer `c` (0 or 1) works on the block's tile `tile`: all do, but for ping-pong's.
+  /// Whether consumer `c` (0 or 1) works on the block's tile `tile`: all do, except in ping-pong.
   bool computes(int c, int tile) const { return variant != Variant::ping_pong || tile % 2 == c; }
   /// Whether it reads k-tile `number`.
   bool reads(int c, int number) const { return computes(c, number / (k > 0 ? k_tiles() : 1)); }
-  /// How many consumers read a k-tile.
+  /// The number of consumers that read a k-tile.
   int readers() const { return variant == Variant::ping_pong ? 1 : consumers; }
   bool operator==(const Trace&) const = default;
 };

@@ -1,16 +1,16 @@
-// C = A·B^T by the tensor-core instruction of the generation before, for comparison: mma.sync.m16n8k16 is an
-// instruction of a warp, takes its operands from registers, and is done when it returns. So every warp brings
-// its part of the tiles by cp.async, reads it into registers by ldmatrix, and multiplies.
+// C = A·B^T with the previous generation's tensor-core instruction, for comparison: mma.sync.m16n8k16 is issued
+// by a warp, takes its operands from registers, and is done when it returns. So every warp copies its part of
+// the tiles with cp.async, reads it into registers with ldmatrix, and multiplies.
 //
 // A warpgroup has 64 rows of C, as in the other kernels; each of its four warps has a quarter of the columns.
-// The tiles lie in shared memory as TMA would put them. BF16 alone.
+// The tiles are laid out in shared memory as by TMA. BF16 only.
 
 #include "kernels/matmul/hopper_gemm/task.hpp"
 #include "kernels/matmul/hopper_gemm/wgmma/store.hpp"
 
 namespace tilestep::hopper_gemm::SIMT_BACKEND {
 
-/// Starts the copies of a k-tile's rows of one operand; zeros for what lies outside.
+/// Starts the copies of a k-tile's rows of one operand, with zeros outside the matrix.
 template <class S>
 __device__ __forceinline__ void start_copies(simt::Global<const std::uint16_t> from,
                                              simt::Shared<std::uint16_t> memory, const S& stages,
@@ -30,7 +30,7 @@ __device__ __forceinline__ void start_copies(simt::Global<const std::uint16_t> f
   }
 }
 
-/// The products of one stage by a warp: 64 rows by a quarter of the columns.
+/// A warp's products of one stage: 64 rows by a quarter of the columns.
 template <class T, class S>
 __device__ __forceinline__ void multiply_by_warp(float (&sums)[4][T::kColumns / 32][4],
                                                  const S& stages, int stage, int consumer) {
@@ -39,7 +39,7 @@ __device__ __forceinline__ void multiply_by_warp(float (&sums)[4][T::kColumns / 
   const int first_column = warp * (T::kColumns / 4);
 #pragma unroll
   for (int step = 0; step < kSteps; ++step) {
-    // ldmatrix takes rows of 16 bytes: lanes 0–15 name those of the first 8 of k, 16–31 of the others.
+    // ldmatrix reads rows of 16 bytes: lanes 0–15 address those of the first 8 of k, 16–31 the others.
     unsigned a[4][4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
                    first, chunks);
       if (threadIdx.x == 0) tape.note(kCopies, number);
     }
-    // An empty group too: so the groups can be counted.
+    // An empty group too, so that groups can be counted.
     simt::cp_async_commit();  // [step: copies]
   };
   float sums[4][T::kColumns / 32][4] = {};
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
       if (ring.stages == 1) copy(number);
       simt::cp_async_wait<0>();
     }
-    // Everybody's part of the stage must have arrived, and everybody must be done with the one before.
+    // All threads' parts of the stage must have arrived, and all must be done with the previous one.
     __syncthreads();
     tape.note(site + kIssues, number);
     if (ring.stages > 1) copy(number + (ring.stages > kMmaAhead ? kMmaAhead : ring.stages - 1));

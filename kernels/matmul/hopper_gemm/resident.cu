@@ -1,10 +1,10 @@
-// What a multiprocessor can do, a part at a time.
+// The limits of a multiprocessor, one part at a time.
 //
-// resident: what the tensor cores reach when nothing has to be brought. Two consumers multiply the same stage over
-// and over. A wgmma of 64 × n × 16 reads 64 + n rows of 32 bytes from shared memory, which serves 128 bytes a cycle,
-// while the tensor cores take n / 2 cycles for it. So the fewer columns, the more of its time shared memory works.
+// resident: the tensor cores' rate without any copies. Two consumers multiply the same stage over and over. A wgmma
+// of 64 × n × 16 reads 64 + n rows of 32 bytes from shared memory, which serves 128 bytes per cycle, while the
+// tensor cores take n / 2 cycles for it. So the fewer columns, the larger the share of cycles spent on reads.
 //
-// fed: the same products from a ring that TMA fills, from L2 alone.
+// fed: the same products from a ring that TMA fills, from L2 only.
 
 #include "kernels/matmul/hopper_gemm/specialized.cu"
 
@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
     to[i] = from[i];
   }
   publish_to_async_proxy();
-  __syncthreads();  // all must have written before anybody's products read
+  __syncthreads();  // all must have written before any products read
   typename T::Sums sums = {};
   const int consumer = static_cast<int>(threadIdx.x) / kWarpgroup;
   const long long start = cycles();
@@ -42,12 +42,12 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
   wgmma_wait<0>();
   settle(sums);
   const float sum = sum_of<T>(sums);
-  __syncthreads();  // both consumers' products are in what is measured
-  // The sum is looked at, so that no compiler leaves the products out.
+  __syncthreads();  // the measured time includes both consumers' products
+  // The sum is used, so that the compiler cannot eliminate the products.
   if (threadIdx.x == 0) out[blockIdx.x] = sum == 12345.0f ? 0 : cycles() - start;
 }
 
-/// K-tiles that come over and over, and stages that they come to.
+/// K-tiles that are fetched over and over, and the stages they are copied to.
 constexpr int kFedTiles = 4;
 using FedRing = FixedRing<4, 2>;
 
@@ -89,8 +89,8 @@ __global__ void __launch_bounds__(3 * kWarpgroup, 1)
   if (threadIdx.x == 0) out[blockIdx.x] = sum == 12345.0f ? 0 : cycles() - start;
 }
 
-/// Four matrices of 8 × 8 numbers of 16 bits, row by row of `row_bytes`, chunk by chunk of 16 bytes; when a
-/// row has no more chunks, from row 8 on.
+/// Four matrices of 8 × 8 16-bit numbers, in rows of `row_bytes`, one 16-byte chunk after the other; after a
+/// row's last chunk, from row 8 on.
 __global__ void access_matrices(bool stores, int row_bytes, bool swizzled, int repeats,
                                 simt::Global<int> places) {
   const unsigned raw = simt::shared_address(
@@ -116,7 +116,7 @@ __global__ void access_matrices(bool stores, int row_bytes, bool swizzled, int r
   places[lane] = four[0] == 0xFFFFFFFFu ? -1 : static_cast<int>(place - tile);
 }
 
-/// How many cycles pass in 0.2 ms.
+/// The number of cycles in 0.2 ms.
 __global__ void probe_clock(simt::Global<long long> out) {
   const long long begin = nanoseconds();
   const long long first = cycles();

@@ -1,18 +1,18 @@
 #pragma once
 
-// C = A·B^T with the work divided: one warpgroup only copies, one or two only multiply. They meet at two
-// mbarriers a stage: `full`, when the copies have landed, and `empty`, when all have read the stage.
+// C = A·B^T with warp specialization: one warpgroup only copies, one or two only multiply. They synchronize at
+// two mbarriers per stage: `full`, when the copies have landed, and `empty`, when all consumers have read it.
 //
-//   warp-specialized   a block a tile: copies run ahead of the products as far as the ring has stages, and no
-//                      thread that multiplies spends an instruction or a register on them
-//   multicast          two blocks, one below the other, form a cluster: they multiply the same columns of B,
-//                      each fetches half of them, and TMA puts that half into both
-//   persistent         as many blocks as fit at once, each of which computes tile after tile: the producer is
-//                      in the next tile while this one is stored, and TMA stores it
-//   ping-pong          the consumers of a block do not share a tile: each has every second one, of 64 rows. They
-//                      take the tensor cores in turn, so that one multiplies while the other stores
+//   warp-specialized   one block per tile: copies run ahead of the products by as many stages as the ring has,
+//                      and the consumers spend no instructions or registers on them
+//   multicast          two blocks, one below the other, form a cluster: they need the same columns of B, each
+//                      fetches half of them, and TMA writes that half to both
+//   persistent         as many blocks as fit on the GPU, each computing tile after tile: the producer fetches
+//                      the next tile while TMA stores this one
+//   ping-pong          the consumers of a block do not share a tile: each gets every second one, of 64 rows. They
+//                      take turns on the tensor cores, so one multiplies while the other stores
 //
-// Registers go where they are needed: the producer gives its own away, the consumers take them.
+// Registers go where they are needed: the producer releases most of its own, the consumers take more.
 
 #include "kernels/matmul/hopper_gemm/task.hpp"
 #include "kernels/matmul/hopper_gemm/wgmma/store.hpp"
@@ -23,7 +23,7 @@ constexpr int kProducerRegisters = 40;
 constexpr int kConsumerRegisters = 232;
 constexpr int kWatcher = 32;  // the first thread of the second warp
 
-/// Makes the barriers, and has all blocks of the cluster meet.
+/// Initializes the barriers and synchronizes all blocks of the cluster.
 template <int kCluster, class S, class Tape>
 __device__ __forceinline__ void begin(const S& stages, const Tape& tape) {
   if (threadIdx.x == 0) {
@@ -33,7 +33,7 @@ __device__ __forceinline__ void begin(const S& stages, const Tape& tape) {
     }
     if (!tape.does(Fault::no_publish)) publish_barriers();
   }
-  // Nobody may wait for or arrive at a barrier that is not there yet.
+  // No thread may wait for or arrive at a barrier before it is initialized.
   if (tape.does(Fault::no_meeting)) return;
   if constexpr (kCluster == 1) {
     __syncthreads();
@@ -42,11 +42,11 @@ __device__ __forceinline__ void begin(const S& stages, const Tape& tape) {
   }
 }
 
-/// What the one thread that copies does.
+/// The work of the one copying thread.
 template <class T, class R, int kCluster, class Tape>
 __device__ __forceinline__ void produce(const TensorMaps& maps, const Task& task,
                                         const Stages<T, R>& stages, int rank, const Tape& tape) {
-  constexpr int kFetched = T::kColumns / kCluster;  // rows of B that this block asks for
+  constexpr int kFetched = T::kColumns / kCluster;  // rows of B that this block requests
   Turn turn;
   int number = 0;
   TileWalk<T, kCluster> walk(task.shape, task.raster, stages.rows());
@@ -54,9 +54,9 @@ __device__ __forceinline__ void produce(const TensorMaps& maps, const Task& task
     const TilePlace place = walk.place(rank);
     for (int k = 0; k < task.shape.k; k += T::kDepth, ++number) {
       tape.note(kWaitsEmpty, number);
-      // All who multiply, in both blocks, must be done with what the stage held: the other block's half
-      // comes here too.
-      // Broken: it is enough that its own copies have landed, whoever still reads them.
+      // All consumers, in both blocks, must be done with the stage's old contents: the other block's half
+      // is written here too.
+      // Broken: waits only until its own copies have landed, even if consumers still read them.
       const bool forgets = tape.does(Fault::skip_empty_wait);
       const unsigned free = forgets ? stages.full(turn.stage) : stages.empty(turn.stage);
       tape.wait(free, turn.parity ^ 1, kWaitsEmpty, number);  // [step: waits-empty]
@@ -74,7 +74,7 @@ __device__ __forceinline__ void produce(const TensorMaps& maps, const Task& task
   }
 }
 
-/// A thread of the producer's that has nothing else to do sees the stages become full.
+/// An otherwise idle thread of the producer's warpgroup watches the stages become full.
 template <class T, class R, int kCluster, class Tape>
 __device__ __forceinline__ void look_on(const Task& task, const Stages<T, R>& stages,
                                         const Tape& tape) {
@@ -90,7 +90,7 @@ __device__ __forceinline__ void look_on(const Task& task, const Stages<T, R>& st
   }
 }
 
-/// Tells the producers of all blocks of the cluster that this warp is done with a stage.
+/// Tells the producers of all blocks in the cluster that this warp is done with a stage.
 template <int kCluster, class S>
 __device__ __forceinline__ void release(const S& stages, int stage) {
   const unsigned lane = threadIdx.x % 32;
@@ -101,8 +101,8 @@ __device__ __forceinline__ void release(const S& stages, int stage) {
   }
 }
 
-/// Ping-pong: the tensor cores are this consumer's until it passes them to the other.
-constexpr int kTensorCores = 3;  // the first of two named barriers; those before are of the stores
+/// Ping-pong: this consumer has the tensor cores until it hands them to the other.
+constexpr int kTensorCores = 3;  // the first of two named barriers; the ones before are for stores
 __device__ __forceinline__ void take_tensor_cores(int consumer) {
   named_barrier_sync(kTensorCores + consumer, 2 * kWarpgroup);
 }
@@ -110,13 +110,13 @@ __device__ __forceinline__ void pass_tensor_cores(int consumer) {
   named_barrier_arrive(kTensorCores + 1 - consumer, 2 * kWarpgroup);
 }
 
-/// A consumer's products of one tile, along all of k. `number` counts the block's k-tiles. With `passes` the
+/// A consumer's products for one tile, along all of k. `number` counts the block's k-tiles. With `passes` the
 /// other consumer may multiply once all of this one's products are issued.
 template <class T, class R, int kCluster, class Tape>
 __device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stages<T, R>& stages,
                                               Turn& turn, int k_end, int consumer, bool passes,
                                               int& number, const Tape& tape, int site) {
-  // A lone stage must be given back before the next k-tile can come.
+  // A single stage must be released before the next k-tile can be copied.
   const bool lone = stages.ring.stages == 1;
   const int rows = stages.ring.sharing == 1 ? 0 : consumer;  // which 64 of the stage's
   int before = 0;
@@ -135,7 +135,7 @@ __device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stag
     multiply_stage<T>(sums, stages, turn.stage, rows, k == 0);  // [step: issues]
     wgmma_commit();                                             // [step: commits]
     tape.note(site + kCommits, number);
-    // The stage before is read to its end once no more than this one's products are under way.
+    // The previous stage has been fully read once only this stage's products are in flight.
     if (!tape.does(Fault::early_release)) wgmma_wait<1>();  // [step: waited]
     if (k > 0 && !lone) {
       tape.note(site + kWaited, number - 1);
@@ -153,7 +153,7 @@ __device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stag
   tape.note(site + kReleases, number - 1);
 }
 
-/// What a warpgroup that multiplies does.
+/// The work of a consumer warpgroup.
 template <class T, class R, class Out, int kCluster, class Tape>
 __device__ __forceinline__ void consume(const TensorMaps& maps, const Task& task,
                                         simt::Global<Out> c, const Stages<T, R>& stages, int rank,
@@ -211,7 +211,7 @@ __global__ void __launch_bounds__(3 * kWarpgroup, 1)
     consume<T, R, Out, kCluster>(maps, task, c, stages, rank, group - 1, tape);
   }
   tape.linger();
-  // A block must not end while the other may still arrive at its barriers or copy into its stages.
+  // A block must not exit while the other may still arrive at its barriers or copy into its stages.
   if constexpr (kCluster > 1) {
     if (!tape.does(Fault::no_last_meeting)) cluster_barrier();
   }

@@ -1,13 +1,13 @@
 #pragma once
 
 /// \file
-/// What the kernels are told, how they ask TMA for the rows of a stage, and how they multiply it.
+/// The kernels' arguments, and how they request a stage's rows from TMA and multiply it.
 
 #include "kernels/matmul/hopper_gemm/wgmma/tiles.hpp"
 
 namespace tilestep::hopper_gemm::SIMT_BACKEND {
 
-/// What a launch is told.
+/// The arguments of a launch.
 struct Task {
   GemmShape shape;
   Raster raster;
@@ -15,12 +15,12 @@ struct Task {
   bool stored_by_tma;
 };
 
-/// What TMA must know of the three matrices. `c` is for tiles that it stores.
+/// TMA's maps of the three matrices. `c` is for tiles that it stores.
 struct TensorMaps {
   TensorMap a, b, c;
 };
 
-/// Where 16 bytes of a stage's row lie: with a swizzle of W bytes in a panel of W bytes of k.
+/// The address of a 16-byte chunk of a stage's row: with a W-byte swizzle, in a panel of W bytes of k.
 template <class S>
 __device__ __forceinline__ unsigned chunk_address(const S& stages, unsigned tile, int rows, int row,
                                                   int chunk) {
@@ -44,7 +44,7 @@ __device__ __forceinline__ void multiply_stage(typename T::Sums& sums, const S& 
   }
 }
 
-/// Asks TMA for one operand's rows of a stage, to row `first` of its tile: panel by panel.
+/// Requests one operand's rows of a stage from TMA, to row `first` of its tile: panel by panel.
 template <int kBlocks, class S>
 __device__ __forceinline__ void fetch_rows(const TensorMap& map, const S& stages, unsigned tile,
                                            int rows, int first, unsigned full, int k, int row,

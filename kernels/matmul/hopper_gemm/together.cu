@@ -1,22 +1,22 @@
-// C = A·B^T on Hopper's tensor cores, where all threads do everything together: one or two warpgroups bring
-// tiles to shared memory, and multiply them.
+// C = A·B^T on Hopper's tensor cores, without specialization: one or two warpgroups both copy tiles to shared
+// memory and multiply them.
 //
-//   wgmma       ordinary loads and stores bring the tiles, 16 bytes a thread at a time, to where the swizzle
-//               wants them; then all meet, and 128 threads at a time have a product of 64 × n × 16 made straight
+//   wgmma       ordinary loads and stores copy the tiles, 16 bytes per thread at a time, to their swizzled
+//               places; after a barrier, each warpgroup of 128 threads issues products of 64 × n × 16 straight
 //               from shared memory
-//   tma         one thread asks the copy engine for whole tiles, and all wait at an mbarrier until they have
-//               landed. The others have nothing to do with the addresses
-//   pipelined   the same with more stages: while one is multiplied, the copies of the next ones are under way
+//   tma         one thread requests whole tiles from the copy engine, and all wait at an mbarrier until they
+//               have landed. The other threads compute no addresses
+//   pipelined   the same with more stages: while one is multiplied, the copies of the next ones are in flight
 //
-// specialized.cu goes on from here.
+// specialized.cu continues from here.
 
 #include "kernels/matmul/hopper_gemm/task.hpp"
 #include "kernels/matmul/hopper_gemm/wgmma/store.hpp"
 
 namespace tilestep::hopper_gemm::SIMT_BACKEND {
 
-/// Copies the rows of a stage by ordinary loads and stores; zeros for what lies outside. `columns` counts
-/// 16 bytes of the matrix's pitch.
+/// Copies the rows of a stage by ordinary loads and stores, with zeros outside the matrix. Chunks are
+/// 16 bytes; the matrix's pitch is `chunks_there` of them.
 template <class S>
 __device__ __forceinline__ void copy_rows(simt::Global<const std::uint16_t> from, const S& stages,
                                           unsigned tile, int rows, int first_row, int rows_there,
@@ -54,10 +54,10 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
     copy_rows(a, stages, stages.a(0), stages.rows(), place.row, task.shape.m, first, chunks);
     copy_rows(b, stages, stages.b(0), T::kColumns, place.column, task.shape.n, first, chunks);
     if (threadIdx.x == 0) tape.note(kCopies, number);
-    // wgmma reads by the async proxy, which sees ordinary stores only after this …
+    // wgmma reads through the async proxy, which sees a thread's ordinary stores only after this fence …
     if (!tape.does(Fault::missing_fence)) publish_to_async_proxy();  // [step: wgmma copies]
     tape.note(site + kWaitsFull, number);
-    // … and what the others have stored after they have said so too.
+    // … and the other threads' stores only after their fences, hence the barrier.
     __syncthreads();  // [step: wgmma waits-full]
     tape.note(site + kIssues, number);
     multiply_stage<T>(sums, stages, 0, consumer, k == 0);  // [step: wgmma issues]
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
     tape.note(site + kCommits, number);
     wgmma_wait<0>();  // [step: wgmma waited]
     tape.note(site + kWaited, number);
-    // All must have read the stage before it is filled again.
+    // All warpgroups must have read the stage before it is refilled.
     __syncthreads();  // [step: wgmma releases]
     tape.note(site + kReleases, number);
   }
@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
   tape.note(site + kStored, 0);
 }
 
-/// Thread 0 asks TMA for k-tile `number`.
+/// Thread 0 requests k-tile `number` from TMA.
 template <class T, class S, class Tape>
 __device__ __forceinline__ void fetch_stage(const TensorMaps& maps, const S& stages,
                                             const TilePlace& place, int stage, int number,
@@ -93,7 +93,7 @@ __device__ __forceinline__ void fetch_stage(const TensorMaps& maps, const S& sta
   tape.note(kCopies, number);
 }
 
-/// With one stage: fetch, wait, multiply, wait. With more, two at least, the copies run ahead.
+/// With one stage: fetch, wait, multiply, wait. With two or more, the copies run ahead.
 template <class T, class R, class Out, bool kOneStage, class Tape>
 __global__ void __launch_bounds__(2 * kWarpgroup, 1)
     fetched(const __grid_constant__ TensorMaps maps, simt::Global<Out> c, Task task, R ring,
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
     for (int stage = 0; stage < ring.stages; ++stage) barrier_init(stages.full(stage), 1);
     publish_barriers();
   }
-  __syncthreads();  // nobody may wait for a barrier that is not there yet
+  __syncthreads();  // no thread may wait for a barrier before it is initialized
   if (threadIdx.x == 0) {
     for (int i = 0; i < ahead && i < k_tiles; ++i) {
       fetch_stage<T>(maps, stages, place, i, i, tape);
@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
     }
     const int done = kOneStage ? number : number - 1;
     if (done >= 0) tape.note(site + kWaited, done);
-    // All must have read the stage that is filled next.
+    // All threads' products must have read the stage that is filled next.
     if (!tape.does(Fault::skip_empty_wait)) __syncthreads();  // [step: releases]
     if (done >= 0) tape.note(site + kReleases, done);
     if (threadIdx.x == 0 && number + ahead < k_tiles) {

@@ -6,7 +6,7 @@
 #include "kernels/base/simt/simt.hpp"
 #include "kernels/numbers/accumulator_precision/methods.hpp"
 
-/// What the lesson's driver asks of its kernels; launch.cu answers, once for each backend.
+/// The kernels' interface for the lesson's driver; implemented by launch.cu, once per backend.
 namespace tilestep::accumulator_precision {
 
 /// Sums [sums] of columns of terms [terms × sums], FP32.
@@ -24,7 +24,7 @@ struct SumMethod {
   std::uint32_t seed = 0;  ///< of stochastic rounding
 };
 
-/// What an addition rounds past the largest number to.
+/// The result of an addition past the largest number.
 TILESTEP_HOST_DEVICE constexpr numeric::Overflow overflow_of(numeric::FloatSpec format) {
   return format.bits() == 8 ? numeric::Overflow::saturate : numeric::Overflow::to_infinity;
 }
@@ -42,8 +42,8 @@ TILESTEP_HOST_DEVICE constexpr std::uint32_t random_bits(std::uint32_t seed, int
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
   return static_cast<std::uint32_t>((x ^ (x >> 31)) >> 32);
 }
-/// `place` of pairwise: 0 rounds the term, 1 … 31 the merges from the lowest level up, and from
-/// here on the merges that answer for the terms so far.
+/// `place` in pairwise: 0 rounds the term, 1 … 31 are the merges from the lowest level up, and from
+/// here on the merges that give the sum of the terms so far.
 inline constexpr int kAnswerPlace = 32;
 /// Levels of pairwise: enough for 2^20 terms.
 inline constexpr int kLevels = 21;
@@ -63,7 +63,7 @@ struct GemmOperands {
   simt::Span<const std::uint16_t> a_bf16, b_bf16;
   simt::Span<float> c;
 };
-/// What m, n and k of a tensor-core GEMM must be multiples of.
+/// m, n and k of a tensor-core GEMM must be multiples of this.
 inline constexpr int kGemmTile = 128;
 
 /// Scaled blocks: element (row, kk) of a matrix has scale[row / rows][kk / columns].
@@ -80,7 +80,7 @@ struct ScaledOperands {
   simt::Span<float> c;
 };
 
-/// How many scales a matrix [rows × k] has.
+/// The number of scales of a matrix [rows × k].
 inline std::size_t scale_count(const ScaleBlock& block, int rows, int k) {
   const auto blocks = [](int extent, int size) {
     return static_cast<std::size_t>((extent + size - 1) / size);
@@ -92,16 +92,16 @@ inline bool needs_hopper(GemmVariant variant) {
   return variant == GemmVariant::wgmma_fp8 || variant == GemmVariant::wgmma_fp8_promoted;
 }
 
-/// Whether `device` has the instruction of `variant`. wgmma exists on compute capability 9.0 alone.
+/// Whether `device` has the instruction of `variant`. wgmma exists only on compute capability 9.0.
 inline bool can_run(const simt::DeviceInfo& device, GemmVariant variant) {
   return needs_hopper(variant) ? device.compute_capability == 90 : device.compute_capability >= 80;
 }
 
 class Kernels : public simt::KernelSet {
  public:
-  /// The timed kernel: every column's sum, nothing recorded. Asynchronous. Throws Error for a shape
-  /// that it does not take (terms 1–65536, sums 1–65536, promote_every at least 1). With a tape it
-  /// is explained: computes sum 0 alone, and notes each of its steps.
+  /// The timed kernel: every column's sum, nothing recorded. Asynchronous. Throws Error for an
+  /// unsupported shape (terms 1–65536, sums 1–65536, promote_every at least 1). With a tape it is
+  /// explained: it computes only sum 0 and notes each of its steps.
   virtual void sums(simt::Device& device, const SumShape& shape, const SumMethod& method,
                     simt::Span<const float> terms, simt::Span<float> sums,
                     const simt::Tape& tape = {}) const = 0;
@@ -110,7 +110,7 @@ class Kernels : public simt::KernelSet {
   /// and added into an FP32 total. Blocks of scales must not end inside 128 of k.
   virtual void scaled_gemm(simt::Device& device, const GemmShape& shape,
                            const ScaledOperands& operands) const = 0;
-  /// The same product of E4M3 bits in FP64, exact where sums stay below 2^35: the tensor cores'
+  /// The same product of E4M3 bits in FP64, exact while sums stay below 2^35: the tensor cores'
   /// reference.
   virtual void exact_gemm(simt::Device& device, const GemmShape& shape,
                           simt::Span<const std::uint8_t> a, simt::Span<const std::uint8_t> b,
@@ -119,8 +119,8 @@ class Kernels : public simt::KernelSet {
   virtual void widen(simt::Device& device, simt::Span<const std::uint8_t> bits,
                      simt::Span<std::uint16_t> fp16, simt::Span<std::uint16_t> bf16) const = 0;
 
-  /// A GEMM on tensor cores, asynchronous. Throws Error (unavailable) where `device` lacks the
-  /// instruction, and Error for a shape that is no multiple of kGemmTile.
+  /// A tensor-core GEMM, asynchronous. Throws Error (unavailable) if `device` lacks the instruction,
+  /// and Error for a shape that is not a multiple of kGemmTile.
   virtual void tensor_core_gemm(simt::Device& device, GemmVariant variant, const GemmShape& shape,
                                 const GemmOperands& operands) const = 0;
 };

@@ -1,5 +1,5 @@
-// Accumulator precision: which shapes the kernels of sums.cu and tensor_core.cu take, and how they
-// are launched.
+// Accumulator precision: the shapes that the kernels of sums.cu and tensor_core.cu accept, and their
+// launches.
 
 #include <cassert>
 #include <cstddef>
@@ -51,7 +51,7 @@ void check_scales(const GemmShape& shape, const ScaledOperands& operands) {
 }
 
 /// Throws Error (unavailable) if the device lacks the instruction, Error for a shape that the
-/// kernel does not take.
+/// kernel does not support.
 void check_tensor_core(const simt::DeviceInfo& device, GemmVariant variant,
                        const GemmShape& shape) {
   if (!can_run(device, variant)) {

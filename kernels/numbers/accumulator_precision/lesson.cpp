@@ -12,10 +12,10 @@
 namespace tilestep::accumulator_precision {
 namespace {
 
-/// Pairwise is compared after every term up to here, and after the last alone beyond: its reference
-/// starts anew for each.
+/// Pairwise is compared after every term up to this many, beyond only after the last: its reference
+/// starts over for each.
 constexpr int kMostPairwisePrefixes = 512;
-/// About how many terms the reference adds up for the sums that are not recorded.
+/// Approximate number of terms that the reference adds for the sums that are not recorded.
 constexpr int kReferenceTerms = 1 << 18;
 
 /// terms × kSums, so that neighbouring threads read neighbouring numbers.
@@ -75,7 +75,7 @@ void run_methods(Outcome& outcome, simt::Device& device, lab::Progress& progress
   const std::vector<Method> methods = methods_of(params);
   for (std::size_t i = 0; i < methods.size(); ++i) {
     progress.report(0.05 + 0.75 * static_cast<double>(i) / static_cast<double>(methods.size()),
-                    fmt::format("adding up: {}", name_of(methods[i])));
+                    fmt::format("adding: {}", name_of(methods[i])));
     progress.check();
     MethodRun& run = outcome.runs.emplace_back();
     run.method = {methods[i], format_of(methods[i], params.small_format), params.rounding,
@@ -106,7 +106,7 @@ const lab::Lesson& lesson() {
           .with_telling(
               {{"remedies",
                 "Promoted, compensated and pairwise sums in FP8: each is closer than the plain "
-                "sum, which has stopped growing.",
+                "sum, which stops growing.",
                 {.accumulators = AccumulatorSet::remedies}},
                {"large-first",
                 "After one large term, formats with 10 bits or fewer lose every small one.",

@@ -10,13 +10,13 @@
 #include "kernels/lessons.hpp"
 #include "kernels/numbers/accumulator_precision/methods.hpp"
 
-/// The accumulator-precision lesson: one sum, kept in FP8, FP16, FP32 and others, term by term; the
-/// same on the tensor cores of a Hopper GPU; and scales that let FP8 hold data with outliers.
+/// The accumulator-precision lesson: one sum in FP8, FP16, FP32 and others, term by term; the same
+/// on the tensor cores of a Hopper GPU; and scales that let FP8 represent data with outliers.
 /// Micikevicius et al., "FP8 formats for deep learning", 2022; DeepSeek-AI, "DeepSeek-V3 technical
 /// report", 2024, section 3.3.
 namespace tilestep::accumulator_precision {
 
-/// The kernel source that the picture shows.
+/// The kernel source shown with the picture.
 inline constexpr std::string_view kSourcePath = "kernels/numbers/accumulator_precision/sums.cu";
 
 enum class Distribution { near_one, positive, mixed_sign, one_large_many_small, decreasing };
@@ -25,8 +25,8 @@ constexpr auto names_of(Distribution) {
       {"near-one", "positive", "mixed-sign", "one-large-many-small", "decreasing"});
 }
 
-/// What the knob `accumulators` chooses. A knob holds one value, not a set, so that the sets worth
-/// comparing have names; then each method alone.
+/// The choices of the knob `accumulators`. A knob holds one value, not a set, so the sets worth
+/// comparing have names; after them each method alone.
 enum class AccumulatorSet {
   basic,          ///< FP8 E4M3, FP16, FP32
   all,            ///< all nine
@@ -72,51 +72,51 @@ const lab::KnobTable<Params>& knob_table();
 std::vector<Method> methods_of(const Params& params);
 /// The format that `method` rounds to after every addition.
 numeric::FloatSpec format_of(Method method, SmallFormat small_format);
-/// How tables and curves call it: "FP8", "FP16", "promoted FP8". E4M3 is plain "FP8" unless `both`
+/// Its name in tables and curves: "FP8", "FP16", "promoted FP8". E4M3 is plain "FP8" unless `both`
 /// FP8 formats are shown.
 std::string label_of(Method method, SmallFormat small_format, bool both);
 
-/// How many independent sums the kernel computes, a thread each; number 0 is recorded.
+/// The number of independent sums that the kernel computes, one per thread; sum 0 is recorded.
 inline constexpr int kSums = 64;
 
 /// Term `term` of sum `sum`: an FP32 number and a multiple of 2^-60, the same on every machine up
 /// to the last bit of the C library's sine.
 float term_of(const Params& params, int sum, int term);
 
-/// One accumulator through all kept points.
+/// One accumulator at all kept points.
 struct AccumulatorTrace {
   Method method = Method::fp32;
   std::string label;
   numeric::FloatSpec format;
   std::vector<Step> steps;  ///< one for each of Trace::points
   float final_sum = 0;
-  double error_percent = 0;  ///< |final_sum − exact| / |exact| × 100; inf where the exact sum is 0
-  /// Number of the first term from which on the sum never changes, although what is left adds up
-  /// to more than a spacing; −1 if it goes on moving.
+  double error_percent = 0;  ///< |final_sum − exact| / |exact| × 100; inf if the exact sum is 0
+  /// Number of the first term from which on the sum never changes, although the remaining terms add
+  /// up to more than a spacing; −1 if it keeps moving.
   int frozen_at = -1;
-  /// Spacing of the format's numbers where a term is lost: at the sum; for kahan at the
+  /// Spacing of the format's numbers at the place where a term is lost: at the sum; for kahan at the
   /// compensation.
   double frozen_spacing = 0;
   std::string verdict;  ///< a short sentence
-  int line = 0;         ///< as `source_line` gives it, whatever a recording says
+  int line = 0;         ///< from `source_line`, regardless of recordings
   bool operator==(const AccumulatorTrace&) const = default;
 };
 
-/// 1-based line of kSourcePath, as this build has it, where `method` rounds.
+/// 1-based line of kSourcePath in this build where `method` rounds.
 int source_line(Method method);
 
-/// All that the picture is drawn from.
+/// The picture's data.
 struct Trace {
   int terms = 0;
   Distribution distribution = Distribution::near_one;
   Rounding rounding = Rounding::nearest;
   int promote_every = 0;
   SmallFormat small_format = SmallFormat::fp8_e4m3;
-  /// Numbers of the terms that are kept, rising: all up to kMaxPoints, else every so many, and all
-  /// of the first and last terms and around each place where a sum freezes.
+  /// Numbers of the kept terms, ascending: all up to kMaxPoints; beyond, every nth one, plus all of
+  /// the first and last terms and those around each place where a sum freezes.
   std::vector<int> points;
-  std::vector<float> term;    ///< one a point
-  std::vector<double> exact;  ///< one a point: sum up to and with the term
+  std::vector<float> term;    ///< one per point
+  std::vector<double> exact;  ///< one per point: sum up to and including the term
   double exact_sum = 0;       ///< of all terms
   std::vector<AccumulatorTrace> accumulators;
 
@@ -133,23 +133,23 @@ constexpr auto names_of(Direction) {
   return std::to_array<std::string_view>({"exact", "up", "down"});
 }
 
-/// Everything about one addition that the stepper shows, from the recorded numbers alone.
+/// One addition as the stepper shows it, from the recorded numbers alone.
 struct StepView {
   std::string before_bits, after_bits;  ///< "0 1011 000": sign, exponent, mantissa
   double unrounded = 0;                 ///< before + added
   double spacing = 0;                   ///< of the format's numbers at `unrounded`
-  /// The format's numbers on either side of `unrounded`; one of them is it where the format has it.
+  /// The format's numbers on either side of `unrounded`; one equals it if the format has it.
   double below = 0, above = 0;
-  /// `unrounded` lies past the format's largest number: then `above` (or `below`) is none of it.
+  /// `unrounded` is past the format's largest number: then `above` (or `below`) is not in the format.
   bool past_end = false;
   double rounding_error = 0;  ///< after − unrounded
   Direction direction = Direction::exact;
   bool lost = false;      ///< the term is not 0, but the accumulator did not change
   bool promotes = false;  ///< the partial sum goes to the FP32 total after this term
-  /// False for pairwise, whose answer so far is a tree of additions and not one: then `unrounded`
-  /// and what depends on it are about the answer's last step only in `before_bits`, `after_bits`.
+  /// False for pairwise, whose result so far is a tree of additions, not a single one: then only
+  /// `before_bits` and `after_bits` describe the result's last step, `unrounded` and the rest do not.
   bool single_addition = true;
-  /// The accumulator got what no rounding of `unrounded` gives: an edited kernel added something else.
+  /// No rounding of `unrounded` gives the accumulator's value: an edited kernel added something else.
   bool misplaced() const {
     const double after = unrounded + rounding_error;
     return single_addition && !past_end && std::isfinite(after) && (after < below || after > above);
@@ -157,26 +157,26 @@ struct StepView {
 };
 /// `point` is an index into `points`.
 StepView step_view(const Trace& trace, const AccumulatorTrace& accumulator, std::size_t point);
-/// The bits of a number of the format, parted: "0 1011 000".
+/// The bits of a number of the format, by field: "0 1011 000".
 std::string bits_text(numeric::FloatSpec format, float value);
 
 /// Columns of numbers, compact; non-finite numbers as lab::number_to_json writes them.
 nlohmann::json to_json(const Trace& trace);
-/// Throws Error saying which member is missing or wrong.
+/// Throws Error naming the missing or wrong member.
 Trace trace_from_json(const nlohmann::json& json);
 
-/// Up to so many terms the table `terms` has all of them.
+/// Up to this number of terms the table `terms` lists all of them.
 inline constexpr int kAllRows = 256;
 inline constexpr int kSampledRows = 128;
 
-/// The data that the GEMMs are tried on.
+/// The GEMMs' test data.
 enum class GemmData { uniform, normal, outliers };
 constexpr auto names_of(GemmData) {
   return std::to_array<std::string_view>({"uniform", "normal", "outliers"});
 }
 inline constexpr auto kGemmData = all_of<GemmData>();
 
-/// The report's tables that say what a trace says.
+/// The report's tables of a trace's data.
 std::vector<lab::Table> tables_of(const Trace& trace);
 
 }  // namespace tilestep::accumulator_precision

@@ -6,7 +6,7 @@
 #include "kernels/base/lab/names.hpp"
 #include "kernels/base/numeric/small_float.hpp"
 
-/// The lesson's own words that kernels and driver share; needs nothing but the number formats.
+/// Names shared by the lesson's kernels and driver; depends only on the number formats.
 namespace tilestep::accumulator_precision {
 
 using numeric::Rounding;  // nearest, truncate, stochastic
@@ -23,14 +23,14 @@ constexpr bool is_remedy(Method method) {
   return method >= Method::promoted;
 }
 
-/// One term, as the kernel recorded it. All numbers are numbers of the accumulator's format, save
-/// for `total`, which is FP32, and `added` where it is the term itself.
+/// One term, as the kernel recorded it. All numbers are in the accumulator's format, except the
+/// total, which is FP32, and `added` when it is the term itself.
 struct Step {
-  float before = 0;  ///< the accumulator that is added to, before
-  float added = 0;   ///< what is added: the term; for kahan the term less the compensation
-  float after = 0;   ///< the accumulator, after
-  float sum = 0;     ///< what the method would answer if the terms ended here
-  float extra = 0;   ///< promoted: the FP32 total; kahan: the compensation; else 0
+  float before = 0;  ///< the accumulator before the addition
+  float added = 0;   ///< the addend: the term; for kahan the term minus the compensation
+  float after = 0;   ///< the accumulator after it
+  float sum = 0;     ///< the method's result if the terms ended here
+  float extra = 0;   ///< promoted: the FP32 total; kahan: the compensation; otherwise 0
   bool operator==(const Step&) const = default;
 };
 
@@ -42,11 +42,11 @@ constexpr auto names_of(GemmVariant) {
 }
 constexpr auto reasons_of(GemmVariant) {
   return std::to_array<std::string_view>(
-      {"E4M3 products, added up along all of K by the tensor core itself: the fastest, in an "
+      {"E4M3 products, summed over all of K by the tensor core itself: the fastest, in an "
        "accumulator of few bits.",
-       "Every 128 along K the tensor core's sum is added into an FP32 register and starts anew: a "
-       "few more additions, and no sum grows far beyond its terms.",
-       "The same numbers as FP16, twice the bytes, added up in FP16.",
+       "Every 128 along K the tensor core's sum is added to an FP32 register and reset: a few "
+       "more additions, and no sum grows far beyond its terms.",
+       "The same numbers as FP16, twice the bytes, summed in FP16.",
        "The same with an FP32 accumulator.",
        "The same numbers as BF16, with an FP32 accumulator."});
 }

@@ -10,13 +10,13 @@
 namespace tilestep::accumulator_precision {
 namespace {
 
-/// A uniform multiple of 2^-24 in [0, 1) that depends on the seed and the two places alone.
+/// A uniform multiple of 2^-24 in [0, 1) that depends only on the seed and the two indices.
 double uniform(std::int64_t seed, int sum, int term) {
   const std::uint32_t bits = random_bits(static_cast<std::uint32_t>(seed), sum, term, 63);
   return static_cast<double>(bits >> 8) * 0x1p-24;
 }
 
-/// The methods that are no remedies, in the order of their values.
+/// The plain methods, in the order of their values.
 constexpr struct {
   numeric::FloatSpec format;
   const char* label;

@@ -10,10 +10,10 @@
 /// is exact, and rounding is a division with remainder.
 namespace tilestep::accumulator_precision {
 
-/// The exact sums of the terms up to and with each, as the nearest doubles.
+/// The exact sums up to and including each term, as the nearest doubles.
 std::vector<double> exact_prefixes(std::span<const float> terms);
 
-/// What `method` answers after each term of sum `sum`, or with `last_only` after the last alone.
+/// The result of `method` after each term of sum `sum`, or with `last_only` only after the last.
 std::vector<float> reference_sums(const SumMethod& method, int sum, std::span<const float> terms,
                                   bool last_only = false);
 

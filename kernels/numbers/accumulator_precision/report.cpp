@@ -26,15 +26,14 @@ struct Differences {
   }
 };
 
-/// What `add(run, differences)` compares of each run.
+/// Applies `add(run, differences)` to each run.
 template <class Add>
 lab::Check same_in_all_runs(const Outcome& outcome, std::string id, const char* detail, Add add) {
   Differences differences;
   for (const MethodRun& run : outcome.runs) add(run, differences);
-  return lab::none_wrong(
-      std::move(id), differences.count,
-      fmt::format("{} {} numbers were compared; max_error counts those that differ.", detail,
-                  differences.compared));
+  return lab::none_wrong(std::move(id), differences.count,
+                         fmt::format("{} {} numbers compared; max_error counts those that differ.",
+                                     detail, differences.compared));
 }
 
 void add_sums(const MethodRun& run, Differences& differences) {
@@ -68,17 +67,17 @@ void add_chain(const MethodRun& run, Differences& differences) {
 std::vector<lab::Check> checks_of(const Outcome& outcome) {
   return {
       same_in_all_runs(outcome, "sums",
-                       "Bit for bit the same as in exact integer arithmetic, in which rounding is "
-                       "a division with remainder.",
+                       "Bit-identical to exact integer arithmetic, where rounding is a division "
+                       "with remainder.",
                        add_sums),
       same_in_all_runs(outcome, "steps",
-                       "The recorded sum after each term, bit for bit as in exact integer "
-                       "arithmetic (pairwise of many terms: after the last).",
+                       "The recorded sum after each term, bit-identical to exact integer "
+                       "arithmetic (pairwise with many terms: only after the last).",
                        add_steps),
       same_in_all_runs(outcome, "recorded_chain",
-                       "Each term starts from the bits that the one before left.", add_chain),
+                       "Each term starts from exactly the previous term's bits.", add_chain),
       same_in_all_runs(outcome, "traced_equals_timed",
-                       "The recording kernel's sum and its last step have the bits of the timed "
+                       "The recording kernel's sum and last step are bit-identical to the timed "
                        "kernel's.",
                        add_recorded),
       scaling_check(outcome.scaling)};
@@ -99,9 +98,9 @@ lab::Table accumulators_table(const Trace& trace) {
 
 lab::Table verdicts_table(const Trace& trace) {
   lab::Table table{"verdicts",
-                   fmt::format("What became of the sums; exact: {:.6g}", trace.exact_sum),
+                   fmt::format("The sums' fates; exact: {:.6g}", trace.exact_sum),
                    {"accumulator", "sum", whole("frozen_at", "frozen after", "terms"),
-                    lab::column("spacing", "spacing there"), "verdict"}};
+                    lab::column("spacing", "spacing"), "verdict"}};
   for (const AccumulatorTrace& a : trace.accumulators) {
     const auto if_frozen = [&](auto value) {
       return a.frozen_at >= 0 ? lab::Cell(value) : lab::Cell();
@@ -115,7 +114,7 @@ lab::Table verdicts_table(const Trace& trace) {
 lab::Table terms_table(const Trace& trace) {
   lab::Table table{"terms",
                    "The sums, term by term",
-                   {whole("added", "terms added"), real("term", "the last one", "", 6),
+                   {whole("added", "terms added"), real("term", "last term", "", 6),
                     real("exact", "exact sum", "", 6)}};
   for (const AccumulatorTrace& a : trace.accumulators) {
     table.columns.emplace_back(name_of(a.method), a.label);
@@ -147,14 +146,14 @@ std::vector<lab::Measurement> measurements(const Outcome& outcome) {
         lab::derived("error", name, a.error_percent, "%", "|final sum - exact sum| / |exact sum|"));
     if (a.frozen_at >= 0) {
       all.push_back(lab::traced("frozen_at", name, a.frozen_at, "terms",
-                                "how many terms were added when the recorded sum changed for the "
+                                "number of terms added when the recorded sum changed for the "
                                 "last time"));
     }
   }
   return all;
 }
 
-/// A small error is no error of 0.0 %.
+/// A small error must not read 0.0 %.
 std::string percent_text(double percent) {
   return percent > 0 && percent < 0.05 ? fmt::format("{:.2g}", percent)
                                        : fmt::format("{:.1f}", percent);

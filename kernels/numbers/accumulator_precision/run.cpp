@@ -8,7 +8,7 @@
 #include "kernels/base/lab/plural.hpp"
 #include "kernels/numbers/accumulator_precision/report.hpp"
 
-// From what the kernels wrote to what the picture is drawn from.
+// From the kernels' output to the picture's data.
 
 namespace tilestep::accumulator_precision {
 namespace {
@@ -16,13 +16,13 @@ namespace {
 /// Points kept on each side of a place where a sum freezes, and at both ends.
 constexpr int kWindow = 64;
 
-/// The spacing where the sum stands, in the format that it is added in.
+/// The spacing at the sum, in the format of the addition.
 double spacing_at(const MethodRun& run, std::size_t term) {
   return numeric::ulp(run.method.format, static_cast<double>(run.steps[term].after));
 }
 
-/// The spacing that a term must overcome to count. With Kahan's method terms gather in the
-/// compensation until they move the sum, so that the sum rests for good when that is frozen.
+/// The spacing that a term must overcome to count. With Kahan's method terms accumulate in the
+/// compensation until they move the sum, so the sum freezes for good when the compensation does.
 double spacing_for_terms(const MethodRun& run, std::size_t term) {
   const auto gathered = static_cast<double>(run.steps.back().extra);
   const bool gathers = run.method.method == Method::kahan && gathered != 0;
@@ -35,16 +35,16 @@ bool saturated(numeric::FloatSpec format, float value) {
          std::abs(static_cast<double>(value)) == numeric::max_finite(format);
 }
 
-/// Number of the first term of the unchanged rest, or −1 if what is left is no more than a spacing,
-/// so that an exact sum need not have moved on either. With stochastic rounding a sum may rest for
-/// long and move again; only at the format's end it cannot.
+/// Number of the first term that no longer changes the sum, or −1 if the remaining terms add up to
+/// no more than a spacing, so that an exact sum might not move either. With stochastic rounding a
+/// sum may rest for long and move again; only at the format's largest number it cannot.
 int frozen_at(const MethodRun& run, const std::vector<double>& exact) {
   const std::vector<Step>& steps = run.steps;
   const float last = steps.back().sum;
   if (!std::isfinite(last)) return -1;
   std::size_t first = steps.size();
   while (first > 0 && steps[first - 1].sum == last) --first;
-  // steps[first] is the term that brought the sum where it stays.
+  // steps[first] is the term that brought the sum to its final value.
   if (first + 1 >= steps.size()) return -1;
   if (run.method.rounding == Rounding::stochastic &&
       !saturated(run.method.format, steps[first].after)) {
@@ -69,7 +69,7 @@ std::string verdict(const AccumulatorTrace& a, const Params& params) {
   }
   if (a.frozen_at >= 0) {
     const bool nearest = params.rounding == Rounding::nearest;
-    // What meets the sum: a term, what was remembered of several, or a block of them.
+    // The addend: a term, the compensation of several, or a block of them.
     const char* where = a.method == Method::kahan ? "at the compensation" : "there";
     const char* what = a.method == Method::pairwise ? "block" : "term";
     return fmt::format(

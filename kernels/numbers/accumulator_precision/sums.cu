@@ -2,16 +2,16 @@
 //
 //   rounded_sum    s = round(s + t): a sum kept in a small format
 //   promoted_sum   partial sums in the small format, added into an FP32 total every N terms
-//   kahan_sum      what an addition loses is remembered, and taken off the next term
-//   pairwise_sum   equals are added to equals: neighbours, then pairs of neighbours, and so on
+//   kahan_sum      remembers what an addition loses, and corrects the next term by it
+//   pairwise_sum   adds sums of equal size: neighbours, then pairs of neighbours, and so on
 //
-// One thread a sum: sum c adds up column c of terms [terms × sums]. Every operation is rounded once
-// to the accumulator's format (numeric/small_float.hpp), terms come as FP32. The products
-// themselves are not the subject here: a dot product hands its terms over exactly, as tensor cores
-// do. A tape records every addition for the picture and is nothing when the kernel is timed.
+// One thread per sum: sum c adds up column c of terms [terms × sums]. Every operation is rounded once
+// to the accumulator's format (numeric/small_float.hpp); terms are FP32. The products themselves are
+// not the subject here: the terms of a dot product are exact, as on tensor cores. A tape records
+// every addition for the picture and compiles to nothing in the timed kernel.
 //
-//   exact_gemm     C = A·B^T of E4M3 numbers in FP64, where none of these sums is rounded
-//   scaled_gemm    C = A·B^T of E4M3 numbers with a scale for each block
+//   exact_gemm     C = A·B^T of E4M3 numbers in FP64, where none of these sums needs rounding
+//   scaled_gemm    C = A·B^T of E4M3 numbers with one scale per block
 //   widen          E4M3 numbers as FP16 and BF16
 //
 // The tensor cores' kernels are in tensor_core.cu.
@@ -25,7 +25,7 @@
 
 namespace tilestep::accumulator_precision::SIMT_BACKEND {
 
-constexpr int kScaleDepth = 128;  // of k, summed up before the scales
+constexpr int kScaleDepth = 128;  // of k, summed before scaling
 
 // ---- small parts --------------------------------------------------------------------------------
 
@@ -109,8 +109,8 @@ __global__ void kahan_sum(simt::Global<const float> terms, simt::Global<float> s
   sums[sum] = s;
 }
 
-/// What the partial sums of pairwise add up to, from the smallest up. `waiting` has a bit for each
-/// level that holds one.
+/// Pairwise's partial sums added up, smallest first. `waiting` has a bit for each level that holds
+/// one.
 __device__ inline float answer(const Adder& adder, const float (&level)[kLevels], unsigned waiting,
                                int term) {
   float result = 0.0f;
@@ -129,7 +129,7 @@ __global__ void pairwise_sum(simt::Global<const float> terms, simt::Global<float
   const int sum = own_sum();
   if (sum >= shape.sums) return;
   const Adder adder{method, sum};
-  float level[kLevels] = {};  // level[l]: a sum of 2^l terms that waits for its equal
+  float level[kLevels] = {};  // level[l]: a sum of 2^l terms, waiting for a partner
   float before = 0.0f;
   for (int i = 0; i < shape.terms; ++i) {
     const float t = terms[i * shape.sums + sum];
@@ -188,7 +188,7 @@ __global__ void scaled_gemm(E4m3Bits a, E4m3Bits b, simt::Global<const float> a_
                              e4m3(b[static_cast<std::ptrdiff_t>(column) * shape.k + kk]));
       partial = __fadd_rn(partial, product);
     }
-    // Where the partial sums are promoted anyway, the scales cost one multiplication more.
+    // The partial sums are promoted anyway, so the scales cost only one more multiplication.
     const float scale = __fmul_rn(a_scales[scale_at(a_block, row, k0, shape.k)],
                                   b_scales[scale_at(b_block, column, k0, shape.k)]);
     total = __fadd_rn(total, __fmul_rn(partial, scale));

@@ -1,18 +1,18 @@
-// GEMMs on tensor cores whose accumulators differ: C = A·B^T, A [m × k] and B [n × k] row-major, C
+// Tensor-core GEMMs with different accumulators: C = A·B^T, A [m × k] and B [n × k] row-major, C
 // [m × n] FP32. A block of 256 threads computes 128 × 128 of C.
 //
 //   wgmma_fp8<false>  E4M3 by wgmma.m64n128k32: the sum stays in the tensor core's accumulator
-//                     through all of k
+//                     over all of k
 //   wgmma_fp8<true>   the same, but every 128 along k the accumulator is added to FP32 registers by
-//                     ordinary additions, and starts anew: DeepGEMM's promotion
+//                     ordinary additions and reset: DeepGEMM's promotion
 //   mma_16bit         FP16 with FP16 accumulators, FP16 and BF16 with FP32 ones, by mma.m16n8k16
 //
-// Both bring 128 rows × 128 bytes of A and of B at a time to shared memory with cp.async, several
-// stages ahead. The eight 16-byte chunks of a row lie where chunk ^ (row % 8) says: that is the
-// "128-byte swizzle" which wgmma's descriptors know, and it keeps ldmatrix free of bank conflicts.
+// Both copy 128 rows × 128 bytes of A and of B at a time to shared memory with cp.async, several
+// stages ahead. Each of a row's eight 16-byte chunks is stored at chunk ^ (row % 8): that is the
+// "128-byte swizzle" of wgmma's descriptors, and it keeps ldmatrix free of bank conflicts.
 //
-// For nvcc alone. wgmma exists on compute capability 9.0 alone (sm_90a): elsewhere its kernels are
-// compiled to a trap and never launched. What the instructions do: simt/mma.hpp, simt/hopper.hpp.
+// For nvcc only. wgmma exists only on compute capability 9.0 (sm_90a): elsewhere its kernels compile
+// to a trap and are never launched. The instructions are described in simt/mma.hpp, simt/hopper.hpp.
 
 #include <cstdint>
 
@@ -31,7 +31,7 @@ constexpr int kChunkBytes = 16;
 constexpr int kChunks = kRowBytes / kChunkBytes;
 constexpr int kMatrixBytes = kTile * kRowBytes;
 constexpr int kStageBytes = 2 * kMatrixBytes;
-/// The swizzle's pattern repeats every 8 rows: a tile must start at a multiple of that.
+/// The swizzle's pattern repeats every 8 rows: a tile must be aligned to that.
 constexpr int kAlignment = 8 * kRowBytes;
 
 constexpr std::size_t shared_bytes(int stages) {
@@ -43,14 +43,14 @@ __device__ __forceinline__ int chunk_at(int row, int chunk) {
   return simt::swizzled_chunk(row, chunk) * kChunkBytes;
 }
 
-/// Dynamic shared memory from the first address that a tile may start at.
+/// Dynamic shared memory, from the first address where a tile may start.
 __device__ __forceinline__ std::uint8_t* aligned_shared(std::size_t bytes) {
   std::uint8_t* raw = simt::dynamic_shared<std::uint8_t>(bytes);
   const unsigned past = simt::shared_address(raw) % kAlignment;
   return raw + (past == 0 ? 0 : kAlignment - past);
 }
 
-/// Where this thread copies from, rows of `pitch` bytes apart, and where to in a stage.
+/// This thread's source, in rows `pitch` bytes apart, and its place in a stage.
 struct Source {
   static constexpr int kRowsAtOnce = kThreads / kChunks;
   static_assert(kRowsAtOnce % 8 == 0, "all rows of a thread have one swizzle");
@@ -84,7 +84,7 @@ __device__ __forceinline__ Source source_of(const T* a, const T* b, const GemmSh
           chunk_at(row, chunk)};
 }
 
-/// Two neighbours of a row of C.
+/// Two neighbouring elements of a row of C.
 __device__ __forceinline__ void store_pair(float* c, const GemmShape& shape, int row, int column,
                                            float x, float y) {
   const std::size_t at = (static_cast<std::size_t>(blockIdx.y) * kTile + row) * shape.n +
@@ -105,13 +105,13 @@ __device__ __forceinline__ void wgmma_fp8_tile(const std::uint8_t* a, const std:
   const Source source = source_of(a, b, shape);
   const int tiles = shape.k / kRowBytes;
   const int group = static_cast<int>(threadIdx.x) / 128;  // 64 rows of the tile each
-  // A stage may be filled again once no warpgroup multiplies it any more. At a barrier all have
-  // waited for the product of the tile before (promoted), or of the one before that.
+  // A stage can be refilled once no warpgroup's products read it. At a barrier all have waited for
+  // the products of the previous tile (promoted), or of the one before that.
   constexpr int kAhead = kPromoted ? kStages - 1 : kStages - 2;
 #pragma unroll
   for (int tile = 0; tile < kAhead; ++tile) {
     if (tile < tiles) source.start(stages + tile * kStageBytes, tile);
-    simt::cp_async_commit();  // an empty group too: so the groups can be counted
+    simt::cp_async_commit();  // an empty group too, so that groups can be counted
   }
   float sums[64];
   float totals[kPromoted ? 64 : 1] = {};
@@ -120,8 +120,8 @@ __device__ __forceinline__ void wgmma_fp8_tile(const std::uint8_t* a, const std:
   for (int tile = 0; tile < tiles; ++tile) {
     simt::cp_async_wait<kAhead - 1>();
     publish_to_async_proxy();
-    // Everybody's part of this tile must have arrived before it is multiplied, and everybody's
-    // product of the stage that is filled next must be done.
+    // All threads' parts of this tile must have arrived before it is multiplied, and all products
+    // that read the stage filled next must be done.
     __syncthreads();
     const int ahead = tile + kAhead;
     if (ahead < tiles) source.start(stages + ahead % kStages * kStageBytes, ahead);
@@ -134,7 +134,7 @@ __device__ __forceinline__ void wgmma_fp8_tile(const std::uint8_t* a, const std:
     wgmma_begin();
 #pragma unroll
     for (int step = 0; step < kRowBytes / 32; ++step) {
-      // 32 bytes further along k: the hardware applies the swizzle to the address that results.
+      // 32 bytes further along k: the hardware applies the swizzle to the resulting address.
       const auto further = static_cast<std::uint64_t>(step * 32 / 16);
       wgmma<Format::e4m3, 128>(sums, a_tile + further, b_tile + further,
                                step == 0 && (kPromoted || tile == 0));
@@ -171,7 +171,7 @@ __device__ __forceinline__ void wgmma_fp8_tile(const std::uint8_t* a, const std:
 
 #endif
 
-/// Accumulating straight through takes half the registers of promoting, so that two blocks fit.
+/// Without promotion a block needs half the registers, so two blocks fit.
 template <bool kPromoted>
 constexpr int kWgmmaStages = kPromoted ? 4 : 3;
 
@@ -195,7 +195,7 @@ struct Fp16Acc16 {
   __device__ __forceinline__ void multiply(const unsigned (&a)[4], unsigned b0, unsigned b1) {
     simt::mma_m16n8k16_fp16_acc16(d, a, b0, b1);
   }
-  /// Number i as in a fragment of FP32.
+  /// Element i, numbered as in an FP32 fragment.
   __device__ __forceinline__ float at(int i) const {
     const unsigned bits = (d[i / 2] >> (i % 2 * 16)) & 0xFFFFu;
     return static_cast<float>(numeric::decode(numeric::kFp16, bits));
@@ -221,7 +221,7 @@ struct Bf16Acc32 {
 };
 
 constexpr int kMmaStages = 3;
-constexpr int kWarpRows = 64;  // of C a warp: 2 warps down, 4 across
+constexpr int kWarpRows = 64;  // of C per warp: 2 warps down, 4 across
 constexpr int kWarpColumns = 32;
 
 template <class Accumulator>
@@ -243,8 +243,8 @@ __global__ void __launch_bounds__(kThreads, 2)
   Accumulator sums[4][4];
   for (int tile = 0; tile < tiles; ++tile) {
     simt::cp_async_wait<kAhead - 1>();
-    // Everybody's part of this tile must have arrived, and everybody must have read the tile
-    // before, whose stage is filled next.
+    // All threads' parts of this tile must have arrived, and all must have read the previous tile,
+    // whose stage is filled next.
     __syncthreads();
     const int ahead = tile + kAhead;
     if (ahead < tiles) source.start(stages + ahead % kMmaStages * kStageBytes, ahead);

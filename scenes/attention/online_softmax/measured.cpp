@@ -1,6 +1,6 @@
-// The Measured tab of the online-softmax lesson: the ladder at one width under the roof of the
-// device's own copy, and against the threads that share a row: where L1 answers the repeated reads
-// of the lower rungs and where it does not.
+// The Measured tab of the online-softmax lesson: the ladder at one width, with the device's own copy
+// as the roof, and by threads per row: where L1 serves the repeated reads of the lower rungs and
+// where it does not.
 #include "scenes/shared/measured.hpp"
 
 #include "scenes/attention/online_softmax/scene.hpp"
@@ -24,8 +24,8 @@ measured::Spec OnlineSoftmaxScene::measured_spec() const {
                        .of = "copy",
                        .roof = copy},
                   Lines{.id = "ladder_by_threads",
-                        .title = "The same by threads a row",
-                        .x_label = "threads a row",
+                        .title = "By threads per row",
+                        .x_label = "threads/row",
                         .y_label = "useful GB/s",
                         .x_log = true,
                         .rows = {.table = "ladder_blocks"},
@@ -34,7 +34,7 @@ measured::Spec OnlineSoftmaxScene::measured_spec() const {
                         .y = "bandwidth",
                         .roof = copy}}},
        {.name = "Beyond L2",
-        .how = "so many rows of {columns} columns under way that no cache holds them",
+        .how = "more rows of {columns} columns in flight than any cache holds",
         .plots = {Bars{.id = "uncached",
                        .title = "Each rung where every read goes to memory",
                        .unit = "GB/s",
@@ -54,7 +54,7 @@ measured::Spec OnlineSoftmaxScene::measured_spec() const {
                        .high = "",
                        .expected = "expected",
                        .times = 100,
-                       .note = "{reads|read} an element"}},
+                       .note = "{reads|read}/element"}},
         .needs = "ladder_uncached"}}};
 }
 

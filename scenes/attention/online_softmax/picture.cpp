@@ -1,6 +1,6 @@
-// The picture of the online-softmax lesson. From top to bottom: what happens in one sentence, the
-// scores in tiles with the running maximum over them, the weights as they stand now, the values with their
-// weighted mean over them, and below the step's formula beside the two running sums.
+// The picture of the online-softmax lesson. From top to bottom: the step in one sentence, the scores
+// in tiles with the running maximum over them, the current weights, the values with their weighted
+// mean over them, and the step's formula beside the two running sums.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,28 +18,28 @@ using words::number;
 
 namespace {
 
-/// A colour for the weights that were summed before and ℓ, their sum; for the running maximum; for O. The
-/// tile worked on is amber.
+/// Colours of the weights already summed and of ℓ, their sum; of the running maximum; of O. The current
+/// tile is amber.
 constexpr std::uint8_t kSummed = 5, kMaximum = 4, kOutput = 3;
-/// Margins of both charts, in heights of a line.
+/// Margins of both charts, in line heights.
 constexpr float kLeft = 3.4f, kRight = 5.5f;
 
 State state_of_tile(int tile, int current) {
   return tile < current ? State::done : tile == current ? State::current : State::to_come;
 }
 
-/// Bars over the keys; a score, its weight and what that was light up together.
+/// Bars over the keys; a score, its weight and its previous weight light up together.
 Bars over_keys(Items items, Name y) {
   items.about = {{"key", {0, numbers(items.count)}}};
   return {std::move(items), "key", y};
 }
 
-/// From where on exp(s) is infinite in FP32.
+/// exp(s) is infinite in FP32 above this.
 const double kEndOfExp = std::log(static_cast<double>(std::numeric_limits<float>::max()));
 
 }  // namespace
 
-/// Each in the tone that its curve or bar has.
+/// Each in the tone of its curve or bar.
 std::vector<Symbol> OnlineSoftmaxScene::symbols(const View&) const {
   return {{"m",
            {"m", 0},
@@ -130,7 +130,7 @@ Box OnlineSoftmaxScene::scores(const SoftmaxMoment& now) const {
   Box made = box({"scores"}, {std::move(bars), std::move(maximum)}, text("score s"),
                  {.weight = 2.4f, .least_height = 2.4f, .left = kLeft, .right = kRight});
   made.place = Place::device_memory;
-  // A score is the logarithm of its exp: on this axis FP32's range has an end.
+  // A score is the logarithm of its exp, so FP32's range ends on this axis.
   const auto beyond = [](float score) { return static_cast<double>(score) > kEndOfExp; };
   if (std::any_of(trace_.scores.begin(), trace_.scores.end(), beyond)) {
     made.marks.emplace_back(Rule{{"end_of_exp"},
@@ -142,7 +142,7 @@ Box OnlineSoftmaxScene::scores(const SoftmaxMoment& now) const {
   return made;
 }
 
-/// What is weighted, and the mean that comes of it: that of the keys up to each tile.
+/// The values, and their weighted mean over the keys up to each tile.
 Box OnlineSoftmaxScene::values(const SoftmaxMoment& now) const {
   const auto whole = [](float value) { return value == std::round(value); };
   const bool integers = std::all_of(trace_.values.begin(), trace_.values.end(), whole);
@@ -180,7 +180,7 @@ Box OnlineSoftmaxScene::values(const SoftmaxMoment& now) const {
   return made;
 }
 
-/// The weights shrink before the new tile adds its own; what they were stays as an outline.
+/// The weights shrink before the new tile adds its own; outlines show them before.
 Box OnlineSoftmaxScene::weight_bars(Cursor cursor) const {
   const SoftmaxMoment now = moment(cursor);
   Bars bars = over_keys(items("weight", weights(cursor), {Format::fixed, 3}), "weight");
@@ -213,7 +213,7 @@ std::vector<std::string> OnlineSoftmaxScene::formula_rows(const SoftmaxMoment& n
   const auto score = [this](double value) { return score_text(value); };
   const auto two = [](double value) { return number(value, 2); };
   const auto three = [](double value) { return number(value, 3); };
-  // What the kernel has, beside what the formula comes to with the numbers that it had.
+  // The kernel's result, beside the formula evaluated with the kernel's own inputs.
   std::string rescale = fmt::format("rescale = {}   (no maximum yet)", factor);
   if (std::isfinite(step.m)) {
     const double right = std::isfinite(step.m_old) ? std::exp(step.m_old - step.m) : 0;
@@ -244,7 +244,7 @@ std::vector<std::string> OnlineSoftmaxScene::formula_rows(const SoftmaxMoment& n
                       fmt::format("{}×{} {} {}", two(step.o_old), factor, added < 0 ? "−" : "+",
                                   two(std::abs(added))),
                       step.o_old * step.rescale + added, step.o, two, magnitude)};
-  // What is to come is named, not given away.
+  // Later results are named, not given away.
   for (std::size_t row = static_cast<std::size_t>(now.phase) + 1; row < rows.size(); ++row) {
     if (row == 4 && now.phase == SoftmaxPhase::accumulate) break;
     rows[row] = rows[row].substr(0, rows[row].find('=') + 1) + " …";
@@ -255,7 +255,7 @@ std::vector<std::string> OnlineSoftmaxScene::formula_rows(const SoftmaxMoment& n
 Box OnlineSoftmaxScene::formulas(const SoftmaxMoment& now) const {
   std::vector<Text> rows;
   for (const std::string& row : formula_rows(now)) {
-    // Where there is no room, what it comes to.
+    // Without room for more, only the result.
     const std::size_t first = row.find('='), last = row.rfind('=');
     rows.push_back(text(row, first == last ? "" : row.substr(0, first) + row.substr(last)));
     rows.back().full = marked(row, symbols({}));
@@ -271,7 +271,7 @@ Box OnlineSoftmaxScene::formulas(const SoftmaxMoment& now) const {
   return box({"formulas"}, {std::move(made)}, {}, {.weight = 3, .least_width = 16});
 }
 
-/// ℓ after each tile, measured from its maximum and added up in double.
+/// ℓ after each tile, relative to its maximum and summed in double.
 std::vector<double> OnlineSoftmaxScene::exact_sums(int tiles) const {
   std::vector<double> sums;
   double sum = 0;
@@ -290,7 +290,7 @@ std::vector<double> OnlineSoftmaxScene::exact_sums(int tiles) const {
   return sums;
 }
 
-/// A bar a tile: what the earlier ones left after the rescale and what this tile added, and in outline what the sum was.
+/// One bar per tile: the earlier tiles' part after the rescale and this tile's part; the old sum in outline.
 Box OnlineSoftmaxScene::sums(const SoftmaxMoment& now) const {
   const bool growing = now.phase == SoftmaxPhase::accumulate;
   const int count = now.tile + 1;
@@ -355,7 +355,7 @@ Box OnlineSoftmaxScene::sums(const SoftmaxMoment& now) const {
                        Lines::large);
   output.rows[0].full = marked(plain(output.rows[0].full), symbols({}));
   output.items.state.each = {wrong_at(now) ? State::wrong : State::plain};
-  // What comes of exp(s), summed as it is, once the row is through.
+  // The result of summing exp(s) directly, once the row is complete.
   const double above = trace_.naive_numerator, below = trace_.naive_denominator;
   if (growing && count == tiles() && std::isinf(below)) {
     const auto [a, b, naive] =

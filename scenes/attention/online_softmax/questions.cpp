@@ -1,5 +1,5 @@
-// What the online-softmax lesson asks before a tile, what happens in its trace, and what it asks about
-// measurements. Scores are on screen from the start, so that which kind is asked when gives nothing away.
+// The online-softmax lesson's questions before a tile, the events of its trace, and its questions about
+// measurements. Scores are on screen from the start, so the choice of question gives nothing away.
 #include "scenes/shared/questions.hpp"
 
 #include <fmt/format.h>
@@ -17,9 +17,9 @@ namespace tilestep::scenes {
 
 using words::number;
 
-// ---- what is asked when ---------------------------------------------------------------------------
+// ---- which question when --------------------------------------------------------------------------
 
-/// Each kind once, where it comes up first; what a skipped rescale does is asked while it is in doubt.
+/// Asks each kind once, at its first occasion; a skipped rescale while its outcome is still in doubt.
 void OnlineSoftmaxScene::plan_questions() {
   asked_.assign(trace_.steps.size(), Ask::nothing);
   std::set<Ask> known;
@@ -54,7 +54,7 @@ void OnlineSoftmaxScene::plan_questions() {
   }
 }
 
-/// The key with the largest score of all; −1 where several have it.
+/// The key with the largest score; −1 if several share it.
 int OnlineSoftmaxScene::heaviest_key() const {
   const auto best = std::max_element(trace_.scores.begin(), trace_.scores.end());
   const bool alone = std::count(trace_.scores.begin(), trace_.scores.end(), *best) == 1;
@@ -89,7 +89,7 @@ std::optional<Question> OnlineSoftmaxScene::question(const View& view) const {
 
 // ---- before a tile --------------------------------------------------------------------------------
 
-/// The largest score of a tile below its peak, if their weights differ by a number worth saying.
+/// The largest score of a tile below its peak, if the weights' ratio is worth asking for.
 std::optional<float> OnlineSoftmaxScene::runner_up(int tile) const {
   const float peak = trace_.steps[tile].tile_max, far = peak - 7;
   float best = far;
@@ -99,7 +99,7 @@ std::optional<float> OnlineSoftmaxScene::runner_up(int tile) const {
   return best > far ? std::optional(best) : std::nullopt;
 }
 
-/// Of weights the difference of scores counts, not their ratio.
+/// The ratio of weights depends on the difference of scores, not on their ratio.
 Question OnlineSoftmaxScene::weight_ratio_question(int tile) const {
   const auto top = static_cast<double>(trace_.steps[tile].tile_max),
              low = static_cast<double>(*runner_up(tile));
@@ -130,14 +130,13 @@ Question OnlineSoftmaxScene::new_maximum_question(int tile) const {
                       score_text(next.m), number(next.rescale, 3))));
 }
 
-/// The tallest weight so far is that of the maximum, 1: it goes down to the factor itself.
+/// The tallest weight so far is the maximum's, 1: it shrinks to the factor itself.
 Question OnlineSoftmaxScene::old_weight_question(int tile) const {
   const auto& next = trace_.steps[tile];
   const std::string old = score_text(next.m_old), fresh = score_text(next.m);
   return ask_to_set(
       fmt::format(
-          "Tile {} raises m from {} to {}. Where will the top of the tallest old weight, now "
-          "1, stand then?",
+          "Tile {} raises m from {} to {}. How tall will the tallest old weight, now 1, be then?",
           tile, old, fresh),
       {"weights"}, "weight", static_cast<double>(next.rescale), 0.08,
       fmt::format("all old weights shrink by one factor, exp({} − {}) = {}.", old, fresh,
@@ -158,7 +157,7 @@ Question OnlineSoftmaxScene::fresh_weight_question(int tile) const {
 
 Question OnlineSoftmaxScene::heaviest_question(int tile) const {
   const int best = heaviest_key();
-  // The best of tiles other than its own, the nearest to it first.
+  // The best keys of the other tiles, the closest score first.
   std::vector<std::pair<float, int>> others;
   for (int first = 0; first < trace_.keys; first += trace_.tile_width) {
     const int end = std::min(first + trace_.tile_width, trace_.keys);
@@ -174,26 +173,25 @@ Question OnlineSoftmaxScene::heaviest_question(int tile) const {
   };
   return about_each(
       thing,
-      ask(fmt::format(
-              "{} tiles are still to come. Which key will have the largest weight at the end?",
-              tiles() - tile),
+      ask(fmt::format("{} tiles remain. Which key will have the largest weight at the end?",
+                      tiles() - tile),
           fmt::format("key {}", best), names,
           fmt::format("its score is the highest, {0}: every other weight ends as exp(s − {0}) < 1, "
-                      "wherever its tile came.",
+                      "whatever its tile.",
                       score_text(trace_.scores[best]))));
 }
 
 Question OnlineSoftmaxScene::masked_question(int tile) const {
   const std::string text = fmt::format(
-      "Every key of tile {} is masked: its scores are −∞. What becomes of ℓ and O?", tile);
-  // Before any other key they are 0: shrunk or begun again they would be, too.
+      "Every key of tile {} is masked: its scores are −∞. What happens to ℓ and O?", tile);
+  // Before any other key ℓ and O are 0, and would be if they shrank or restarted.
   const bool first = std::isinf(trace_.steps[tile].m);
   return about(
       {"sums"},
       first ? ask(text, "They stay 0",
                   {"They become NaN", "They become −∞", "ℓ counts the masked keys"},
-                  "exp(−∞ − m) = 0, and while m is −∞ itself the kernel takes 0 for every weight, "
-                  "since −∞ − (−∞) is no number.")
+                  "exp(−∞ − m) = 0; while m itself is −∞ the kernel sets every weight to 0, "
+                  "since −∞ − (−∞) is NaN.")
             : ask(text, "They stay", {"They start again at 0", "They shrink", "They become NaN"},
                   "each weight is exp(−∞ − m) = 0, and m stays, so the factor is 1."));
 }
@@ -221,16 +219,16 @@ Question OnlineSoftmaxScene::exact_question() const {
   const std::size_t is = share < 1e-4 ? 0 : share <= 1e-2 ? 1 : 2;
   return about(
       {"bar_output"},
-      ask("One pass, and no score was read twice. How far off the exact softmax will O / ℓ end?",
+      ask("One pass, no score read twice. How far from the exact softmax will O / ℓ end up?",
           classes[is], classes,
-          fmt::format("the m that is subtracted cancels in the quotient and only rounding is left: "
+          fmt::format("the subtracted m cancels in the quotient and only rounding is left: "
                       "it ends at {}, the exact value is {}.",
                       number(trace_.steps.back().output, 6), number(exact, 6))));
 }
 
 // ---- events ---------------------------------------------------------------------------------------
 
-/// Of tiles that raise the maximum one after the other the first is named.
+/// Names only the first of consecutive tiles that raise the maximum.
 void OnlineSoftmaxScene::find_events() {
   bool rising = false, masked = false;
   for (int t = 0; t < tiles(); ++t) {
@@ -255,7 +253,7 @@ void OnlineSoftmaxScene::find_events() {
 
 // ---- about measurements ---------------------------------------------------------------------------
 
-/// Reads that a cache answers cost little; reads that go to memory cost what they move.
+/// Reads that hit a cache cost little; reads from memory cost their bytes.
 std::vector<Question> OnlineSoftmaxScene::measured_questions(const lab::Report& bench) const {
   std::vector<Question> all;
   const std::string where = measured::where_measured(bench);
@@ -276,9 +274,9 @@ std::vector<Question> OnlineSoftmaxScene::measured_questions(const lab::Report& 
       "many times as fast is online-one-read?",
       "Ladder", "a cache answers most of the second and third reads");
   add("saved-reads", "ladder_uncached", {{"rung", "three-pass"}}, {{"rung", "online-one-read"}},
-      "Now so many rows are under way that no cache holds them. Three reads and a write against "
+      "Now more rows are in flight than any cache holds. Three reads and a write against "
       "one read and a write: how many times as fast is online-one-read?",
-      "Beyond L2", "every read goes to memory, four transfers of an element against two");
+      "Beyond L2", "every read goes to memory: four transfers per element against two");
   return all;
 }
 

@@ -88,7 +88,7 @@ bool OnlineSoftmaxScene::wrong_at(const SoftmaxMoment& now) const {
   return exact && !(std::abs(now.output - *exact) <= 1e-2 * std::max(1.0, std::abs(*exact)));
 }
 
-/// What the maximum does, as the kernel left it.
+/// What the maximum does, from the kernel's own numbers.
 std::string OnlineSoftmaxScene::rise(const SoftmaxMoment& now) const {
   const std::string tile = fmt::format("Tile {}", now.tile), m = score_text(now.m);
   const std::string peak = score_text(now.tile_max), old = score_text(now.m_old);
@@ -136,7 +136,7 @@ std::optional<lab::Settings> OnlineSoftmaxScene::dragged(const View&, const pict
     return std::nullopt;
   }
   const double most = online_softmax::kMostScore;
-  // Each query's row begins a key later.
+  // Each query's row starts one key later.
   std::vector<float> row(count);
   for (std::size_t key = 0; key < count; ++key) {
     row[(key + static_cast<std::size_t>(trace_.query)) % count] =
@@ -194,7 +194,7 @@ std::vector<Readout> OnlineSoftmaxScene::readouts(const View& view) const {
         {"difference", "error vs exact softmax", number(difference, 3), "",
          lab::Provenance::derived,
          fmt::format("|{} − {}|; the exact value is computed in double precision from the "
-                     "whole row at once",
+                     "whole row",
                      number(now.output, 6), number(trace_.exact_output, 6)),
          off ? Readout::wrong : Readout::good});
   }

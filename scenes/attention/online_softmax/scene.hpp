@@ -11,9 +11,9 @@ namespace tilestep::scenes {
 /// The fine steps of a tile, in the order of the kernel's four statements.
 enum class SoftmaxPhase { maximum, rescale, weights, accumulate };
 
-/// What is on screen at one cursor, read off the trace alone.
+/// The screen's content at one cursor, from the trace alone.
 struct SoftmaxMoment {
-  int tile = -1;  ///< the tile worked on; −1 before the first
+  int tile = -1;  ///< the current tile; −1 before the first
   SoftmaxPhase phase = SoftmaxPhase::accumulate;
   double m_old = 0, m = 0;
   double tile_max = 0, tile_sum = 0;
@@ -24,7 +24,7 @@ struct SoftmaxMoment {
 };
 
 /// Online softmax, tile by tile: scores with the running maximum over them, weights that shrink
-/// when a rescale comes, the values and their mean, l and O as they grow, and the formula of the step with its numbers.
+/// at a rescale, the values and their mean, l and O as they grow, and the step's formula with its numbers.
 class OnlineSoftmaxScene final : public SceneOf<online_softmax::Trace> {
  public:
   TILESTEP_PICTURE_SCENE(online_softmax)
@@ -33,18 +33,18 @@ class OnlineSoftmaxScene final : public SceneOf<online_softmax::Trace> {
   std::vector<std::string> stage_knobs() const override;
   std::optional<picture::Subject> subject_of_column(std::string_view table_id,
                                                     std::string_view column_id) const override;
-  /// A score goes along its axis; the preset is custom then.
+  /// A score moves along its axis; the preset becomes custom.
   std::optional<lab::Settings> dragged(const View& view, const picture::Key& item,
                                        double value) const override;
   std::optional<Cursor> leads_to(const View& view, const picture::Key& item) const override;
   /// In keys.
   double progress(Cursor cursor) const override;
-  /// The numbers shown at `cursor`; public so that a test holds the picture to the trace.
+  /// The numbers shown at `cursor`; public so that a test can compare the picture with the trace.
   SoftmaxMoment moment(Cursor cursor) const;
-  /// The weights of the keys so far as they stand at `cursor`: those the kernel computed, times every
-  /// rescale the kernel applied since.
+  /// The weights of the keys so far at `cursor`: the kernel's weights times every rescale it has applied
+  /// since.
   std::vector<float> weights(Cursor cursor) const;
-  /// What happens at `cursor` in one plain sentence.
+  /// The step at `cursor` in one plain sentence.
   std::string sentence(Cursor cursor) const;
 
  private:
@@ -83,9 +83,9 @@ class OnlineSoftmaxScene final : public SceneOf<online_softmax::Trace> {
   Question exact_question() const;
 
   int tiles() const { return static_cast<int>(trace_.steps.size()); }
-  /// The exact output of the tiles that `now.output` is of; nothing before the first.
+  /// The exact output for the tiles that `now.output` covers; nothing before the first.
   std::optional<double> exact_at(const SoftmaxMoment& now) const;
-  /// Whether the output is more than 1 % off the exact softmax of the keys so far, whatever made it so.
+  /// Whether the output is more than 1 % off the exact softmax of the keys so far, for whatever reason.
   bool wrong_at(const SoftmaxMoment& now) const;
   int tile_of(int key) const { return key / trace_.tile_width; }
   std::string score_text(double score) const;

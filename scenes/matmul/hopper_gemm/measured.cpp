@@ -1,5 +1,5 @@
-// The Measured tab of the Hopper lesson: the ladder beside cuBLAS, stages, what an instruction needs, bank
-// conflicts, the order of tiles, and what the compiled kernels take and the hardware counts.
+// The Measured tab of the Hopper lesson: the ladder beside cuBLAS, stages, an instruction's needs, bank
+// conflicts, the order of tiles, the compiled kernels' resources and the hardware's counters.
 #include "scenes/shared/measured.hpp"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ Role one_role(std::string_view) {
   return Role::sky;
 }
 
-/// What is as it should be, and what pays for not being so.
+/// The right layout, and the one that pays for being wrong.
 Role layout_role(std::string_view name) {
   return name.starts_with("swizzled") ? Role::sky : Role::purple;
 }
@@ -29,7 +29,7 @@ Role cluster_role(std::string_view name) {
   return name.ends_with("2 blocks") ? Role::sky : Role::purple;
 }
 
-/// Passes as counted; without counters as the addresses traced from the kernel make them.
+/// Passes as counted; without counters, derived from the addresses traced in the kernel.
 lab::Table with_passes(lab::Table table) {
   bool counted = has_column(table, "counted");
   for (std::size_t row = 0; row < table.rows.size() && counted; ++row) {
@@ -48,7 +48,7 @@ lab::Table with_passes(lab::Table table) {
   return table;
 }
 
-/// Each way of FP8 has a peer of its own, so that these are bars and no roof.
+/// Each FP8 variant has its own peer, so these are bars and not a roof.
 lab::Table with_peers(lab::Table table) {
   add_column(table, "name", [&](std::size_t row) -> lab::Cell {
     const std::string rung = text_in(table, row, "rung");
@@ -63,7 +63,7 @@ lab::Table with_peers(lab::Table table) {
   return table;
 }
 
-/// Beside each rate the clock and the share that make it.
+/// Beside each rate, its clock and its tensor-core share.
 lab::Table with_factors(lab::Table table) {
   add_column(table, "factors", [&](std::size_t row) -> lab::Cell {
     const auto mhz = number_in(table, row, "clock_mhz"),
@@ -74,7 +74,7 @@ lab::Table with_factors(lab::Table table) {
   return table;
 }
 
-/// Rungs of which several configurations were compiled say which.
+/// Rungs compiled in several configurations say which.
 lab::Table with_configuration(lab::Table table) {
   add_column(table, "name", [&](std::size_t row) -> lab::Cell {
     const std::string rung = text_in(table, row, "rung");
@@ -92,7 +92,7 @@ measured::Spec HopperGemmScene::measured_spec() const {
   return {
       "ladder_measured",
       {{.name = "Ladder",
-        .how = "random data, median of rounds taken in turn; whiskers hold 80 % of the samples",
+        .how = "random data, median of interleaved rounds; whiskers hold 80 % of the samples",
         .filters = {{"measured_size", "size", "{}"}},
         .plots = {Bars{.id = "hopper_ladder",
                        .unit = "TFLOP/s",
@@ -113,7 +113,7 @@ measured::Spec HopperGemmScene::measured_spec() const {
                         .curves = {{.column = "tflops", .label = "measured"}},
                         .marked_x = marked},
                   Lines{.id = "cycles_by_stages",
-                        .title = "Cycles of a k-tile",
+                        .title = "Cycles per k-tile",
                         .x_label = "stages",
                         .y_label = "cycles",
                         .rows = {.table = "stages_measured"},
@@ -126,7 +126,7 @@ measured::Spec HopperGemmScene::measured_spec() const {
                         .marked_x = marked}},
         .needs = "stages_measured"},
        {.name = "By depth",
-        .how = "8192 × 8192 × k: with a short k more of a tile's time is its way out",
+        .how = "8192 × 8192 × k: the shorter k, the larger the share of stores",
         .plots = {Lines{
             .id = "by_depth",
             .title = "Rate",
@@ -140,7 +140,7 @@ measured::Spec HopperGemmScene::measured_spec() const {
        {.name = "Inside the SM",
         .how = "cycles per wgmma, 64 × n × 16; dashed: the tensor cores' limit",
         .plots = {Bars{.id = "instruction_cycles",
-                       .title = "A stage that stays",
+                       .title = "A resident stage",
                        .unit = "cycles",
                        .rows = {.table = "instruction_roofs"},
                        .label = "tile",
@@ -155,12 +155,12 @@ measured::Spec HopperGemmScene::measured_spec() const {
                        .label = "tile",
                        .value = "fed",
                        .expected = "tensor_cycles",
-                       .note = "reads {read_cycles}, writes {write_cycles}; {delivered} B a cycle",
+                       .note = "reads {read_cycles}, writes {write_cycles}; {delivered} B/cycle",
                        .role = one_role}},
         .needs = "instruction_roofs"},
        {.name = "Conflicts",
-        .how = "{from}: passes of shared memory for 16 bytes of 8 rows each, by the rows' "
-               "length; dashed: derived; right: stores while TMA writes as well",
+        .how = "{from}: shared-memory passes for 16 bytes of 8 rows each, by row length; "
+               "dashed: derived; right: stores while TMA writes too",
         .plots = {Bars{.id = "passes_{access}",
                        .title = "{access}",
                        .unit = "passes",
@@ -172,7 +172,7 @@ measured::Spec HopperGemmScene::measured_spec() const {
                        .each = "access",
                        .role = layout_role},
                   Bars{.id = "store_conflicts",
-                       .title = "Conflicts of persistent's stores",
+                       .title = "Conflicts in persistent's stores",
                        .rows = {.table = "store_conflicts"},
                        .label = "layout",
                        .value = "conflicts",
@@ -237,7 +237,7 @@ measured::Spec HopperGemmScene::measured_spec() const {
        {.name = "Resources",
         .how = "resources of the compiled kernels",
         .plots = {Bars{.id = "registers",
-                       .title = "Registers of a thread, as compiled",
+                       .title = "Registers per thread, as compiled",
                        .rows = {.table = "resources", .prepare = with_configuration},
                        .label = "name",
                        .value = "registers",

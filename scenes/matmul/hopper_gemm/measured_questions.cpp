@@ -1,4 +1,4 @@
-// What is asked about the measurements of the Hopper lesson. A bench without a table or a column is not asked
+// The Hopper lesson's questions about its measurements. A bench that lacks a table or a column gets no question
 // about it.
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kSize = "8192³";
 
-/// Others that nobody would take for the answer.
+/// Only choices clearly apart from the answer.
 std::vector<double> apart(double answer, std::vector<double> others) {
   std::erase_if(others,
                 [&](double other) { return other < answer * 1.12 && answer < other * 1.12; });
@@ -32,7 +32,7 @@ std::optional<double> rate(const lab::Report& bench, std::string_view rung,
   return number_with(bench, "ladder_measured", {{"rung", rung}, {"size", kSize}}, column);
 }
 
-/// From which number of stages on another one changes nothing: less than this.
+/// A gain below this counts as none.
 constexpr double kSame = 0.02;
 
 std::optional<Question> stages_question(const lab::Report& bench) {
@@ -54,15 +54,14 @@ std::optional<Question> stages_question(const lab::Report& bench) {
   for (const auto& [stages, tflops] : rates) others.push_back(stages);
   return about_view(
       "Stages", "stages",
-      ask_count(
-          "warp-specialized with one stage, two and so on: how many are enough for 98 % of its "
-          "best "
-          "rate?",
-          enough->first, others,
-          fmt::format("so many cover the time from asking to landing, and more only take shared "
-                      "memory ({:.0f} TFLOP/s with {}, {:.0f} at best, {}).",
-                      enough->second, words::counted(enough->first, "stage"), best->second,
-                      measured::where_measured(bench))));
+      ask_count("warp-specialized with one stage, two and so on: how many reach 98 % of its "
+                "best "
+                "rate?",
+                enough->first, others,
+                fmt::format("these cover the time from request to landing; more only take shared "
+                            "memory ({:.0f} TFLOP/s with {}, {:.0f} at best, {}).",
+                            enough->second, words::counted(enough->first, "stage"), best->second,
+                            measured::where_measured(bench))));
 }
 
 /// The last rung against the library.
@@ -74,7 +73,7 @@ std::optional<Question> library_question(const lab::Report& bench) {
   const std::size_t is = *share > 1.01 ? 0 : *share >= 0.99 ? 1 : *share >= 0.95 ? 2 : 3;
   Question question =
       of_kind("library",
-              ask(fmt::format("persistent at {}, beside the best that cuBLASLt finds: how much of "
+              ask(fmt::format("persistent at {} against the best that cuBLASLt finds: how much of "
                               "its rate?",
                               kSize),
                   choices[is], choices,
@@ -88,10 +87,10 @@ std::optional<Question> wgmma_question(const lab::Report& bench) {
   const auto slow = rate(bench, "wgmma"), fast = rate(bench, "pipelined");
   return ask_faster(
       bench, {"Ladder"}, "pipelined", {fast, slow, "TFLOP/s"},
-      fmt::format("At {} wgmma fills its one stage by ordinary loads; pipelined asks TMA and "
-                  "has several. How many times as fast is it?",
+      fmt::format("At {} wgmma fills its one stage by ordinary loads; pipelined uses TMA and "
+                  "more stages. How many times as fast is it?",
                   kSize),
-      {1.1, 2, 4, 8}, "the instruction is the same, but now it seldom waits");
+      {1.1, 2, 4, 8}, "the instruction is the same, but it seldom waits");
 }
 
 /// The older instruction with a ring against the newer one without.
@@ -107,12 +106,12 @@ std::optional<Question> older_question(const lab::Report& bench) {
       ask("mma-sync has the older instruction, and a ring that cp.async fills ahead. wgmma has the "
           "newer one, and one stage filled by ordinary loads. Which is faster?",
           choices[is], choices,
-          fmt::format("an instruction is as fast as what is brought to it ({:.0f} against {:.0f} "
+          fmt::format("an instruction can only run as fast as it is fed ({:.0f} against {:.0f} "
                       "TFLOP/s at {}, {}).",
                       *old, *one_stage, kSize, measured::where_measured(bench))));
 }
 
-/// What comes takes shared memory's time as well.
+/// Incoming tiles take shared-memory cycles too.
 std::optional<Question> fed_question(const lab::Report& bench) {
   const auto of = [&](const char* column) {
     return number_with(bench, "instruction_roofs", {{"tile", "64x64"}}, column);
@@ -122,16 +121,16 @@ std::optional<Question> fed_question(const lab::Report& bench) {
   return about_view(
       "Inside the SM", "fed",
       ask_number(fmt::format("On a stage that stays in shared memory a wgmma of 64 × 64 × 16 takes "
-                             "{}. And in a ring that TMA fills all the time?",
+                             "{}. And in a ring that TMA keeps filling?",
                              cycles(*stays)),
                  *fed, apart(*fed, {*stays, *stays / 2, 1.5 * *stays, 2 * *stays, 4 * *stays}),
                  cycles,
-                 fmt::format("reading alone takes all of shared memory's cycles, and what comes "
-                             "next has to be delivered and written as well ({}, {}).",
+                 fmt::format("reads alone take all of shared memory's cycles, and the next stage "
+                             "must be delivered and written too ({}, {}).",
                              cycles(*fed), measured::where_measured(bench))));
 }
 
-/// C's tiles on their way out, with the swizzle and without.
+/// Stores of C's tiles, with the swizzle and without.
 std::optional<Question> conflict_question(const lab::Report& bench) {
   const auto passes = [&](const char* layout) {
     return number_with(bench, "store_conflicts", {{"layout", layout}}, "wavefronts");
@@ -140,13 +139,12 @@ std::optional<Question> conflict_question(const lab::Report& bench) {
   if (!swizzled || !plain || *swizzled <= 0) return std::nullopt;
   return about_view(
       "Conflicts", "conflicts",
-      ask_ratio(
-          "persistent puts C's tiles into shared memory with a swizzle, from where TMA stores "
-          "them. How many times as many passes would the same stores take without it?",
-          *plain / *swizzled, {1, 2, 4, 16},
-          fmt::format("8 rows of 128 bytes meet in the same four banks and take turns ({:.0f} "
-                      "passes against {:.0f}, {}).",
-                      *plain, *swizzled, measured::where_measured(bench))));
+      ask_ratio("persistent writes C's tiles to shared memory with a swizzle, and TMA stores them. "
+                "How many times as many passes would the same writes take without it?",
+                *plain / *swizzled, {1, 2, 4, 16},
+                fmt::format("8 rows of 128 bytes hit the same four banks and take turns ({:.0f} "
+                            "passes against {:.0f}, {}).",
+                            *plain, *swizzled, measured::where_measured(bench))));
 }
 
 std::optional<Question> data_question(const lab::Report& bench) {
@@ -164,16 +162,16 @@ std::optional<Question> data_question(const lab::Report& bench) {
           "fast is it?",
           *zeros / *random, {1, 1.6, 2.5, 5},
           fmt::format(
-              "wires that do not switch take less power, and the clock may stay higher, although "
-              "no instruction is left out ({:.0f} TFLOP/s{} against {:.0f}{}, {}).",
+              "wires that do not switch draw less power, so the clock can stay higher, although "
+              "no instruction is skipped ({:.0f} TFLOP/s{} against {:.0f}{}, {}).",
               *zeros, clock("zeros"), *random, clock("random"), measured::where_measured(bench))));
 }
 
-/// The order of the tiles that needs most of DRAM against the one that needs least.
+/// The tile order with the most DRAM traffic against the one with the least.
 std::optional<Question> order_question(const lab::Report& bench) {
   const lab::Table* table = bench.table("raster_bytes");
   if (table == nullptr) return std::nullopt;
-  // Of each order without a cluster.
+  // Each order, without a cluster.
   std::vector<std::pair<double, std::string>> all;
   for (const std::string& order : distinct(*table, "raster")) {
     const lab::Table rows = rows_where(*table, "raster", order);
@@ -190,14 +188,14 @@ std::optional<Question> order_question(const lab::Report& bench) {
   if (least->first <= 0 || most->first < 1.1 * least->first) return std::nullopt;
   return about_view(
       "Order", "order",
-      ask_ratio(fmt::format("C's tiles may come row by row, column by column, or in groups. How "
-                            "many times as many bytes does the worst order move from and to DRAM "
+      ask_ratio(fmt::format("C's tiles can go row by row, column by column, or in groups. How "
+                            "many times as many bytes does the worst order move to and from DRAM "
                             "as the best, at {}?",
                             kSize),
                 most->first / least->first, {1, 1.5, 2.5, 4, 8},
                 fmt::format(
-                    "tiles that are multiplied at the same time share rows of A and columns of B "
-                    "in one order more than in another: {:.0f} MB ({}) against {:.0f} MB ({}), {}.",
+                    "tiles computed at the same time share more rows of A and columns of B in some "
+                    "orders than in others: {:.0f} MB ({}) against {:.0f} MB ({}), {}.",
                     most->first, most->second, least->first, least->second,
                     measured::where_measured(bench))));
 }

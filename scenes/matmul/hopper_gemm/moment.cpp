@@ -1,4 +1,4 @@
-// What has happened until a cursor: the lives of the k-tiles, the ring, the warpgroups that multiply.
+// The state at a cursor: the lives of the k-tiles, the ring, the consumer warpgroups.
 #include <algorithm>
 #include <utility>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr KTileLife::Both kNotYet = {kNever, kNever};
 
-/// Whether a consumer issued its products before the event `at` (never: at all).
+/// Whether a consumer issued its products before event `at` (never: at all).
 bool read_before(const KTileLife& life, int at) {
   return std::any_of(life.issues.begin(), life.issues.end(),
                      [&](int issued) { return issued != kNever && (at == kNever || issued < at); });
@@ -34,7 +34,7 @@ bool HopperGemmScene::all_released(const KTileLife& life) const {
   return released_before(life, kNever);
 }
 
-/// Whether all who read it had given it back by the event `at` (never: by now).
+/// Whether all readers had released it by event `at` (never: by now).
 bool HopperGemmScene::released_before(const KTileLife& life, int at) const {
   const auto given = [at](int released) {
     return released != kNever && (at == kNever || released <= at);
@@ -42,7 +42,7 @@ bool HopperGemmScene::released_before(const KTileLife& life, int at) const {
   return std::count_if(life.releases.begin(), life.releases.end(), given) >= trace_.readers();
 }
 
-/// A consumer's event: it takes the lane's number, 1 or 2.
+/// A consumer's event: lane 1 or 2.
 void HopperGemmScene::take_of_consumer(HopperMoment& now, const hopper_gemm::Event& event) const {
   const int c = event.lane - 1;
   if (c < 0 || c >= static_cast<int>(now.consumers.size())) return;
@@ -51,7 +51,7 @@ void HopperGemmScene::take_of_consumer(HopperMoment& now, const hopper_gemm::Eve
     auto& events = event.what == What::stores ? now.stores : now.stored;
     events.try_emplace(event.number, kNotYet).first->second[c] = now.now;
     if (event.what == What::stores) {
-      // Who stores the sums has waited for all that adds to them.
+      // A consumer that stores has waited for all its products.
       for (const int k : std::exchange(consumer.under_way, {})) {
         now.lives[k].waited[c] = now.now;
         ++consumer.added;
@@ -92,7 +92,7 @@ void HopperGemmScene::take_of_consumer(HopperMoment& now, const hopper_gemm::Eve
   }
 }
 
-/// An event of the thread that copies, of the copy engine or of a barrier.
+/// An event of the copying thread, the copy engine or a barrier.
 void HopperGemmScene::take(HopperMoment& now, const hopper_gemm::Event& event) const {
   if (event.lane > 0) return take_of_consumer(now, event);
   KTileLife& life = now.lives[event.number];

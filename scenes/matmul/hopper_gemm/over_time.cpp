@@ -1,4 +1,4 @@
-// What happens in the ring over time: in the order of the trace, or in cycles as the bench measured it.
+// The ring over time: in the order of the trace, or in cycles as the bench measured them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,8 +18,8 @@ using words::counted;
 
 namespace {
 
-constexpr float kNames = 5.4f;   ///< margin for the lanes' names, in heights of a line
-constexpr float kLane = 0.98f;   ///< least height of a lane, in heights of a line
+constexpr float kNames = 5.4f;   ///< margin for the lane names, in line heights
+constexpr float kLane = 0.98f;   ///< least height of a lane, in line heights
 constexpr int kMostOnPage = 12;  ///< k-tiles that the lanes show side by side
 
 /// Spans of one kind: a bar from here to there, each about a k-tile.
@@ -33,10 +33,10 @@ class Bars_ {
     spans_.now = now;
     spans_.items.act = {Act::pick, "k-tile"};
   }
-  /// Nothing if it has not begun, or was over before what is shown.
+  /// Adds nothing if it has not begun, or ended before the shown range.
   void add(int key, int lane, double begin, double end, State state, int k_tile, bool picked,
            std::string name = {}) {
-    if (end != kNever && end < begin) return;  // of a broken kernel: over before it began
+    if (end != kNever && end < begin) return;  // a broken kernel: ended before it began
     const double to = end == kNever ? spans_.now : std::min(end, spans_.now);
     if (begin == kNever || begin > spans_.now || to < from_) return;
     ++spans_.items.count;
@@ -48,7 +48,7 @@ class Bars_ {
     spans_.items.state.each.push_back(state);
     spans_.items.tone.each.push_back(hatched ? std::uint8_t{0} : moment_.tone_of(k_tile));
     spans_.items.flags.each.push_back(picked ? kPicked : kNone);
-    // Who begins before the one on its lane has ended has no room for its number.
+    // A bar that begins before its predecessor ends has no room for its number.
     double& taken = taken_.try_emplace(lane, from_).first->second;
     spans_.items.names.push_back(spans_.begin.back() < taken ? std::string() : std::move(name));
     taken = std::max(taken, spans_.end.back());
@@ -71,7 +71,7 @@ class Bars_ {
 
 // ---- in order ------------------------------------------------------------------------------------
 
-/// Who fetches, the stages, and who multiplies.
+/// The producer, the stages, and the consumers.
 Axis HopperGemmScene::traced_lanes() const {
   Axis lanes{.name = "lane", .kind = Axis::band, .least_slot = 3};
   if (has_producer()) lanes.names = {"producer"};
@@ -84,10 +84,10 @@ Axis HopperGemmScene::traced_lanes() const {
   return lanes;
 }
 
-/// A page of the events: where there are more k-tiles than find room side by side.
+/// A page of the events, if there are more k-tiles than fit side by side.
 Axis HopperGemmScene::order_axis(const HopperMoment& now) const {
   Axis axis{.name = "order", .high = std::max(1.0, double(trace_.steps())), .ticks = true};
-  axis.title = text("events in their order, no time", "events");
+  axis.title = text("events in order, no time", "events");
   const int pages = (all_k_tiles() + kMostOnPage - 1) / kMostOnPage;
   if (pages < 2) return axis;
   const double length = std::ceil(axis.high / pages);
@@ -96,7 +96,7 @@ Axis HopperGemmScene::order_axis(const HopperMoment& now) const {
   return axis;
 }
 
-/// What the last event was about is current.
+/// The subject of the last event is current.
 State HopperGemmScene::lit(const HopperMoment& now, int k_tile, std::initializer_list<What> whats,
                            int lane, State otherwise) const {
   if (now.last == nullptr || now.last->number != k_tile) return otherwise;
@@ -105,7 +105,7 @@ State HopperGemmScene::lit(const HopperMoment& now, int k_tile, std::initializer
                                                                             : otherwise;
 }
 
-/// Bars that grow up to the cursor: waiting is hatched, what is on its way to a stage dim.
+/// Bars that grow up to the cursor: waits are hatched, copies in flight dim.
 Box HopperGemmScene::lanes(const HopperMoment& now, int followed) const {
   const double at = now.events, from = order_axis(now).low;
   const auto bars = [&](Name name) { return Bars_(now, name, from, at); };
@@ -119,7 +119,7 @@ Box HopperGemmScene::lanes(const HopperMoment& now, int followed) const {
     int there = has_tma() ? life.flips : life.copies, gone = all_released(life) ? 0 : kNever;
     for (int c = 0; c < trace_.consumers; ++c) {
       if (gone != kNever) gone = std::max(gone, life.releases[c]);
-      // Who watches may see it late: it was there when it was used.
+      // The watching thread may see it late: by its use it had arrived.
       if (there == kNever && !broken()) there = life.issues[c];
     }
     // A barrier of a broken kernel may flip for bytes that were not announced.
@@ -135,7 +135,7 @@ Box HopperGemmScene::lanes(const HopperMoment& now, int followed) const {
     for (int c = 0; c < trace_.consumers; ++c) {
       const int lane = first + each * c;
       full.add(2 * k + c, lane, life.waits_full[c], life.issues[c], State::wasted, k, false);
-      // The tensor cores take one after the other: what is queued has no bar yet.
+      // The tensor cores run one after another: a queued product has no bar yet.
       int begin = life.issues[c];
       if (has_wgmma() && begin != kNever && before != now.lives.end() &&
           before->second.issues[c] != kNever) {
@@ -154,7 +154,7 @@ Box HopperGemmScene::lanes(const HopperMoment& now, int followed) const {
       storing.add(2 * tile + c, first + each * c, begun[c], end, State::plain, -1, false, "C");
     }
   }
-  // Each lane has room for its name and the numbers in its bars, where there are not too many.
+  // Each lane has room for its name and its bars' numbers, unless there are too many lanes.
   const float least =
       std::clamp(kLane * static_cast<float>(first + each * trace_.consumers), 5.0f, 6.2f);
   return box({"lanes"},
@@ -165,7 +165,7 @@ Box HopperGemmScene::lanes(const HopperMoment& now, int followed) const {
 
 // ---- in cycles -----------------------------------------------------------------------------------
 
-/// The rings that the bench timed, of one stage, of two and of the run's, if it timed this kernel's case.
+/// The rings timed by the bench, with one stage, two and the run's number, if it timed this kernel's case.
 void HopperGemmScene::find_timed() {
   timed_.clear();
   bench_ = measured::bench_of(report_, lesson(), "stages_measured");
@@ -173,7 +173,7 @@ void HopperGemmScene::find_timed() {
                        trace_.dtype == hopper_gemm::DataType::bf16 && trace_.swizzle == 128 &&
                        trace_.readers() == 2 && params_.data == hopper_gemm::Data::random;
   if (bench_ == nullptr || !is_case) return;
-  // Four wgmma of each of two consumers; alone they are what nothing overlaps with.
+  // Four wgmma from each of two consumers, without any overlap.
   const auto one = number_with(*bench_, "instruction_roofs", {{"tile", "64x256"}}, "tensor_cycles");
   products_ = 8 * one.value_or(0);
   for (const int stages : std::set{1, std::min(2, trace_.stages), trace_.stages}) {
@@ -186,14 +186,14 @@ void HopperGemmScene::find_timed() {
   }
 }
 
-/// The lanes of the rings one below the other: stages, and the tensor cores, twice as thick.
+/// The lanes of the rings, one below the other: stages, and the tensor cores, twice as thick.
 Axis HopperGemmScene::timed_lanes() const {
   const TimedRing& last = timed_.back();
   Axis lanes{
       .name = "lane", .kind = Axis::band, .count = last.lane + last.stages + 2, .least_slot = 3};
   lanes.names.resize(static_cast<std::size_t>(lanes.count));
   for (const TimedRing& ring : timed_) {
-    // Where there is little room only names at multiples of two or four are said.
+    // With little room, only names at multiples of two or four are shown.
     lanes.names[std::min((ring.lane + 3) / 4 * 4, ring.lane + ring.stages - 1)] =
         counted(ring.stages, "stage");
     lanes.names[(ring.lane + ring.stages + 1) / 2 * 2] = "tensor cores";
@@ -201,10 +201,10 @@ Axis HopperGemmScene::timed_lanes() const {
   return lanes;
 }
 
-/// What so many stages make of the same k-tiles, those that the trace has come to: a stage is asked for when it
-/// is given back, and multiplied at the measured pace. What a product alone takes is known; the rest is idle.
+/// The trace's k-tiles so far, with each number of stages: a stage is requested when it is released and multiplied
+/// at the measured pace. The time of a product alone is known; the rest is idle.
 Box HopperGemmScene::in_cycles(const HopperMoment& now) const {
-  const double alone = timed_.front().cycles - products_;  // of a copy: one stage overlaps nothing
+  const double alone = timed_.front().cycles - products_;  // a copy's: one stage overlaps nothing
   const auto bars = [&](Name name) { return Bars_(now, name, 0, kCycles, "cycles"); };
   Bars_ copies = bars("timed_copy"), idle = bars("timed_idle"), products = bars("timed_product"),
         rates(now, "rate", 0, kRate, "rate");
@@ -221,7 +221,7 @@ Box HopperGemmScene::in_cycles(const HopperMoment& now) const {
     for (int k = 0; k < kTimed && begins(k) + products_ <= kCycles; ++k) {
       const auto life = now.lives.find(k);
       if (life == now.lives.end() || life->second.copies == kNever) break;
-      // With more stages than one it is given back when the next one's products are issued.
+      // With more than one stage it is released when the next one's products are issued.
       const int before = k - ring.stages, frees = ring.stages == 1 ? before : before + 1;
       if (before >= 0 && !multiplied(frees)) break;
       const double asked = before < 0 ? 0 : begins(frees) + (ring.stages == 1 ? products_ : 0);
@@ -261,7 +261,7 @@ Box HopperGemmScene::in_cycles(const HopperMoment& now) const {
                {.rank = 1, .least_width = 5, .least_height = 5})},
           {.weight = 4});
   made.label =
-      text(fmt::format("derived, {}; right: cycles a k-tile", measured::where_measured(*bench_)),
+      text(fmt::format("derived, {}; right: cycles/k-tile", measured::where_measured(*bench_)),
            "cycles by stages, derived", "derived");
   return made;
 }

@@ -15,7 +15,7 @@ using words::counted;
 
 namespace {
 
-constexpr float kLeft = 3.2f;  ///< margin for the rows' names, in heights of a line
+constexpr float kLeft = 3.2f;  ///< margin for the row names, in line heights
 
 std::uint8_t flag(bool picked) {
   return picked ? kPicked : kNone;
@@ -43,7 +43,7 @@ const char* name_of_state(StageNow::State state, bool little_room = false) {
 
 }  // namespace
 
-// ---- where things stand --------------------------------------------------------------------------
+// ---- axes and boxes ------------------------------------------------------------------------------
 
 Extent HopperGemmScene::extent() const {
   std::vector<std::string> stages = {"stage 0"};
@@ -94,7 +94,7 @@ Picture HopperGemmScene::picture(const Extent& extent, const View& view) const {
                     {timed_.empty() ? lanes(now, k) : in_cycles(now),
                      judged(now) && !trace_.wrong.empty() ? fragments() : swizzle(view)},
                     {.weight = 1.5f});
-  // Device memory above shared memory above registers: what moves between them moves down.
+  // Device memory above shared memory above registers: data moves down.
   Box right = column({"right"}, {matrices(now, k), ring(now, view), sums(now)},
                      {.flow = Layout::either, .rank = 3});
   return {{marked(sentence(now), symbols(view)), {{brief(now)}}},
@@ -104,7 +104,7 @@ Picture HopperGemmScene::picture(const Extent& extent, const View& view) const {
 
 // ---- the ring ------------------------------------------------------------------------------------
 
-/// Items of the stages, `parts` of each, in the tones of the k-tiles that they hold.
+/// Items for the stages, `parts` for each, in the tones of the k-tiles that they hold.
 Items HopperGemmScene::of_stages(const HopperMoment& now, Name name, int parts) const {
   Items made = items(name, trace_.stages * parts);
   if (parts > 1) made.per_row = parts;
@@ -126,7 +126,7 @@ Items HopperGemmScene::of_stages(const HopperMoment& now, Name name, int parts) 
   return made;
 }
 
-/// What is announced of each stage, dim, and what has landed of it.
+/// Each stage's announced bytes, dim, and its landed bytes.
 Box HopperGemmScene::stage_bytes(const HopperMoment& now) const {
   Bars announced{of_stages(now, "announced"), "stage", "bytes"},
       landed{of_stages(now, "landed"), "stage", "bytes"};
@@ -149,15 +149,15 @@ Box HopperGemmScene::stage_bytes(const HopperMoment& now) const {
              {.rank = 3, .least_height = 1.8f, .most_height = 6, .left = kLeft});
 }
 
-/// Whether the last event was one of these, of a stage.
+/// Whether the last event was one of these, at this stage.
 bool HopperGemmScene::at_stage(const HopperMoment& now, int stage,
                                std::initializer_list<What> whats) const {
   return now.last != nullptr && now.last->what < What::stores && now.last->stage == stage &&
          std::count(whats.begin(), whats.end(), now.last->what) > 0;
 }
 
-/// What a stage holds: the boxes of A and of B, which come from the matrices. In a cluster B has two halves, a and b,
-/// of which this block asks for one.
+/// A stage's contents: the boxes of A and of B, which come from the matrices. In a cluster B has two halves, a and b;
+/// this block requests one of them.
 Items HopperGemmScene::stage_parts(const HopperMoment& now) const {
   const int halves = std::max(trace_.cluster, 1), per_stage = 1 + halves;
   Items parts = of_stages(now, "part", per_stage);
@@ -182,7 +182,7 @@ Items HopperGemmScene::stage_parts(const HopperMoment& now) const {
   return parts;
 }
 
-/// The half of B that TMA puts into the other block's stages too, as soon as it is asked for. What else lies there is
+/// The half of B that TMA also writes to the other block's stages, from its request on. The rest of their contents is
 /// not recorded.
 Items HopperGemmScene::multicast(const HopperMoment& now) const {
   const int per_stage = 1 + trace_.cluster;
@@ -201,8 +201,8 @@ Items HopperGemmScene::multicast(const HopperMoment& now) const {
   return made;
 }
 
-/// The copy engine's arrows: from the boxes in device memory to the stage, in a cluster from B to the other block's
-/// too, from the request until the bytes are there.
+/// The copy engine's arrows, from the request until the bytes have landed: from the boxes in device memory to the
+/// stage, and in a cluster from B to the other block's stage.
 Links HopperGemmScene::on_their_way(const HopperMoment& now) const {
   Links ways{items("tma", 0)};
   const auto life = now.lives.find(now.k_tile);
@@ -240,7 +240,7 @@ Items HopperGemmScene::stage_states(const HopperMoment& now, const View& view) c
   return states;
 }
 
-/// The phases of the full barriers, or of the empty ones, that have ended.
+/// The completed phases of the full barriers, or of the empty ones.
 Items HopperGemmScene::phases(const HopperMoment& now, bool of_full) const {
   Items made = of_stages(now, of_full ? Name("full_barrier") : Name("empty_barrier"));
   made.tone = {};
@@ -287,7 +287,7 @@ Box HopperGemmScene::ring(const HopperMoment& now, const View& view) const {
   return made;
 }
 
-// ---- what the pointer is told --------------------------------------------------------------------
+// ---- what hovering shows -------------------------------------------------------------------------
 
 std::string HopperGemmScene::explain_k_tile(const HopperMoment& now, int number) const {
   const auto found = now.lives.find(number);
@@ -300,7 +300,7 @@ std::string HopperGemmScene::explain_k_tile(const HopperMoment& now, int number)
   at(has_tma() ? "announced" : "copies begin", life.expects);
   at(has_tma() ? "copies issued" : "copied", life.copies);
   at("first bytes landed", life.lands);
-  at(emulated() ? "all landed" : "seen to be there", life.flips);
+  at(emulated() ? "all landed" : "seen complete", life.flips);
   for (int c = 0; c < trace_.consumers; ++c) {
     at(fmt::format("{} issues products", consumer(c)), life.issues[c]);
     at(fmt::format("{} has them", consumer(c)), life.waited[c]);
@@ -316,16 +316,16 @@ std::string HopperGemmScene::explain_stage(const HopperMoment& now, int number) 
   if (stage.k_tile >= 0) said += fmt::format(", k-tile {}", stage.k_tile);
   said += fmt::format("\nA {}\nB {}", layout_of(true).text(), layout_of(false).text());
   if (has_tma()) {
-    said += fmt::format("\nfull barrier: {} ended, the one under way has parity {}",
+    said += fmt::format("\nfull barrier: {} ended, the current one has parity {}",
                         counted(stage.full_phases, "phase"), stage.full_phases % 2);
   }
   if (has_producer()) {
-    said += fmt::format("\nempty barrier: {} ended; {} of {} consumers have given k-tile {} back",
+    said += fmt::format("\nempty barrier: {} ended; {} of {} consumers have released k-tile {}",
                         counted(stage.empty_phases, "phase"), stage.released_by, trace_.readers(),
                         std::max(stage.k_tile, 0));
-    if (trace_.cluster > 1) said += "\nthose of the neighbour's block are not recorded";
+    if (trace_.cluster > 1) said += "\nthe neighbouring block's are not recorded";
   }
-  if (stage.read_early) said += "\nmultiplied before all of its bytes had come";
+  if (stage.read_early) said += "\nmultiplied before all its bytes had landed";
   if (stage.overwritten) said += "\nfilled again before all had released it";
   return said;
 }
@@ -338,7 +338,7 @@ std::string HopperGemmScene::explain(const View& view, const Key& key) const {
     return fmt::format("{} stores tile {} of C", consumer(key.i % 2), key.i / 2);
   }
   if (key.is({"multicast"})) {
-    return "the same stage of the cluster's other block: what this block's copies write into it "
+    return "the same stage of the cluster's other block: this block's copies write to it "
            "too";
   }
   if (key.is({"part", "stage_state", "full_barrier", "empty_barrier", "announced", "landed"})) {

@@ -1,5 +1,5 @@
-// The picture of the Hopper lesson: the matrices with the boxes that TMA takes, the sums in registers, and
-// where the swizzle puts the rows of a stage.
+// The picture of the Hopper lesson: the matrices with the boxes that TMA copies, the accumulators in registers,
+// and where the swizzle puts the rows of a stage.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,14 +18,14 @@ using words::counted;
 
 namespace {
 
-constexpr int kRows = kBankRows, kChunks = kBankGroups;  ///< what the swizzle view shows
+constexpr int kRows = kBankRows, kChunks = kBankGroups;  ///< shown in the swizzle view
 
 std::string range(int first, int count) {
   return count <= 1 ? std::to_string(first) : fmt::format("{}–{}", first, first + count - 1);
 }
 
-/// Where the chunks of 8 rows lie: of each of 8 lines of 128 bytes, and of each of the 8 groups of banks
-/// in it, the row and the chunk. Panels follow each other after 8 rows here.
+/// Where the chunks of 8 rows are: the row and the chunk for each of 8 lines of 128 bytes and each of the
+/// 8 groups of banks in it. Here panels follow each other after 8 rows.
 struct Chunk {
   int row = 0, chunk = 0;
 };
@@ -45,7 +45,7 @@ std::array<Chunk, kRows * kChunks> chunks_with(int swizzle, bool plain = false) 
 
 // ---- the matrices --------------------------------------------------------------------------------
 
-/// A stands left of C, and B, which is given turned, above it: a cell is what one k-tile takes of them.
+/// A is left of C, and B, which is stored transposed, above it: a cell is one k-tile's share of them.
 Box HopperGemmScene::matrices(const HopperMoment& now, int followed) const {
   const float deep = static_cast<float>(k_tiles());
   const auto share = [&](int tiles) {
@@ -70,7 +70,7 @@ Box HopperGemmScene::matrices(const HopperMoment& now, int followed) const {
   Box corner = box({"box_of"}, {lines("box_line", std::move(said))});
   Box upper =
       row({"upper"}, {with(std::move(corner), words), with(operand(now, followed, false), right)},
-          {.weight = 2 * share(trace_.tiles_down)});  // a row a k-tile, with its number
+          {.weight = 2 * share(trace_.tiles_down)});  // one row per k-tile, with its number
   Box lower =
       row({"lower"}, {with(operand(now, followed, true), left), with(tiles_of_c(now), right)});
   Box made = column({"matrices"}, {std::move(upper), std::move(lower)}, {.weight = 1.4f});
@@ -79,7 +79,7 @@ Box HopperGemmScene::matrices(const HopperMoment& now, int followed) const {
   return made;
 }
 
-/// A's row of tiles, or B's, that the tile of C needs: those that were asked for in their k-tiles' tones.
+/// The row of tiles of A, or of B, that the tile of C needs: the requested ones in their k-tiles' tones.
 Box HopperGemmScene::operand(const HopperMoment& now, int followed, bool is_a) const {
   const int down = std::max(trace_.tiles_down, 1), across = std::max(trace_.tiles_across, 1);
   const int rows = is_a ? down : k_tiles(), columns = is_a ? k_tiles() : across;
@@ -120,7 +120,7 @@ Box HopperGemmScene::operand(const HopperMoment& now, int followed, bool is_a) c
   return made;
 }
 
-/// C's tiles in the order in which the launch takes them, up to the block's.
+/// C's tiles in the order in which the launch computes them, up to the block's.
 Box HopperGemmScene::tiles_of_c(const HopperMoment& now) const {
   const int down = std::max(trace_.tiles_down, 1), across = std::max(trace_.tiles_across, 1);
   const int cluster = std::max(trace_.cluster, 1);
@@ -164,7 +164,7 @@ Box HopperGemmScene::tiles_of_c(const HopperMoment& now) const {
   return made;
 }
 
-/// The boxes of a k-tile in words: what is asked for of A and of B.
+/// The boxes of a k-tile in words: the rows requested of A and of B.
 std::vector<std::string> HopperGemmScene::box_lines(int k_tile) const {
   const int per_tile = std::max(k_tiles(), 1);
   const hopper_gemm::BlockTile& at = tile(k_tile / per_tile);
@@ -176,7 +176,7 @@ std::vector<std::string> HopperGemmScene::box_lines(int k_tile) const {
 
 // ---- the sums ------------------------------------------------------------------------------------
 
-/// Of each warpgroup that multiplies: the k-tiles of its tile that are in its sums, and those under way.
+/// For each consumer warpgroup: the k-tiles already in its accumulators, and those in flight.
 Box HopperGemmScene::sums(const HopperMoment& now) const {
   std::vector<Box> rows;
   bool any_under_way = false;
@@ -210,21 +210,21 @@ Box HopperGemmScene::sums(const HopperMoment& now) const {
   made.place = Place::registers;
   const std::string size = fmt::format("sums, 64 × {} each", trace_.columns);
   made.label = !has_wgmma() || now.lives.empty() ? text(size, "sums")
-               : any_under_way ? text(size + ": not to be read", "sums: not to be read", "sums")
-                               : text(size + ": can be read", "sums: can be read", "sums");
+               : any_under_way ? text(size + ": not readable", "sums: not readable", "sums")
+                               : text(size + ": readable", "sums: readable", "sums");
   return made;
 }
 
-// ---- where the swizzle puts them -----------------------------------------------------------------
+// ---- the effect of the swizzle -------------------------------------------------------------------
 
-/// A tile of A, if not of B, in a stage.
+/// A tile of A or of B in a stage.
 TileLayout HopperGemmScene::layout_of(bool is_a) const {
   return {is_a ? trace_.rows : trace_.columns, hopper_gemm::element_bytes(trace_.dtype),
           trace_.swizzle};
 }
 
-/// Eight rows of a k-tile, as they come or as they lie in a stage: a line of cells is 128 bytes, a cell 16, in the
-/// tone of its four banks. One chunk of each row is framed: those in one group of banks take turns.
+/// Eight rows of a k-tile, plain or as stored in a stage: a line of cells is 128 bytes, a cell 16, in the tone of its
+/// four banks. One chunk of each row is framed: those in the same group of banks take turns.
 Box HopperGemmScene::rows_in_banks(int chunk, bool plain) const {
   const int swizzle = plain ? kDepthBytes : trace_.swizzle;
   const auto places = chunks_with(swizzle, plain);
@@ -260,7 +260,7 @@ Box HopperGemmScene::rows_in_banks(int chunk, bool plain) const {
   return made;
 }
 
-/// The same rows before and after, beside each other.
+/// The same rows before and after, side by side.
 Box HopperGemmScene::swizzle(const View& view) const {
   const int place = std::clamp(view.pick("place", 0), 0, kRows * kChunks - 1);
   const int chunk = chunks_with(trace_.swizzle)[static_cast<std::size_t>(place)].chunk;
@@ -270,7 +270,7 @@ Box HopperGemmScene::swizzle(const View& view) const {
   return made;
 }
 
-/// Which 8 × 8 parts of the block's first tile came out wrong.
+/// The wrong 8 × 8 parts of the block's first tile.
 Box HopperGemmScene::fragments() const {
   Cells grid{items("fragment", static_cast<int>(trace_.wrong.size()))};
   grid.columns = std::max(trace_.columns / 8, 1);
@@ -300,7 +300,7 @@ Box HopperGemmScene::fragments() const {
   return made;
 }
 
-// ---- what the pointer is told --------------------------------------------------------------------
+// ---- what hovering shows -------------------------------------------------------------------------
 
 std::string HopperGemmScene::explain_tiles(const HopperMoment& now, const Key& key) const {
   if (key.is({"added_1", "added_2"})) return explain_k_tile(now, key.i);
@@ -314,7 +314,7 @@ std::string HopperGemmScene::explain_tiles(const HopperMoment& now, const Key& k
     std::string said =
         fmt::format("{}: rows {}, k {}", letter, range(row, rows), range(first, trace_.depth));
     const bool leaves = row + rows > all || first + trace_.depth > trace_.k;
-    if (leaves) said += "\nwhat lies outside comes as zeros";
+    if (leaves) said += "\nzeros outside the matrix";
     if (key.is({"B"}) && trace_.cluster > 1) said += "\neach block of the cluster fetches a half";
     return said;
   }

@@ -1,4 +1,4 @@
-// What is asked of the Hopper lesson before a step.
+// The Hopper lesson's questions before a step.
 #include "scenes/shared/questions.hpp"
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ using hopper_gemm::Break, hopper_gemm::What;
 
 namespace {
 
-/// The first event of a kind, of a k-tile from `number` on; −1: there is none.
+/// The first event of a kind for a k-tile from `number` on; −1: none.
 int first_of(const hopper_gemm::Trace& trace, What what, int number = 0) {
   const auto found =
       std::find_if(trace.events.begin(), trace.events.end(), [&](const hopper_gemm::Event& event) {
@@ -25,19 +25,18 @@ int first_of(const hopper_gemm::Trace& trace, What what, int number = 0) {
 
 }  // namespace
 
-// ---- what follows by thinking --------------------------------------------------------------------
+// ---- answers by reasoning -----------------------------------------------------------------------
 
 /// Before the first copies.
 Question HopperGemmScene::threads_question() const {
   const int all = 128 * (trace_.consumers + (has_producer() ? 1 : 0));
-  const std::string text = fmt::format(
-      "{} bytes arrive in a stage. How many of this block's {} threads take part in "
-      "requesting them?",
-      trace_.stage_bytes, all);
+  const std::string text =
+      fmt::format("{} bytes arrive in a stage. How many of this block's {} threads request them?",
+                  trace_.stage_bytes, all);
   return ask_count(
       text, has_tma() ? 1 : all, {1, 32, 128, all},
-      has_tma() ? "it names a box by its first row and column and goes on; addresses, edges and "
-                  "swizzle are the copy engine's business."
+      has_tma() ? "it names a box by its first row and column; the copy engine handles addresses, "
+                  "edges and swizzle."
                 : fmt::format("each of {} computes addresses and moves 16 bytes at a time.", all));
 }
 
@@ -49,30 +48,29 @@ Question HopperGemmScene::announced_question() const {
                   "the stage's barrier wait for?",
                   trace_.rows, trace_.columns),
       {"stage_bytes"}, "bytes", trace_.stage_bytes, 0.05 * trace_.stage_bytes,
-      fmt::format("{} · 128 + {} · 128 = {} + {} = {}, and rows that lie outside a matrix count "
-                  "too: they come as zeros.",
+      fmt::format("{} · 128 + {} · 128 = {} + {} = {}, and rows outside the matrix count too: "
+                  "they arrive as zeros.",
                   trace_.rows, trace_.columns, a_bytes(), b, trace_.stage_bytes));
 }
 
 Question HopperGemmScene::swizzle_question() const {
   const int rows = trace_.rows + trace_.columns;
   return ask_count(
-      fmt::format(
-          "A stage's {} rows are swizzled by {} bytes. How many bytes of shared memory does "
-          "that cost?",
-          rows, trace_.swizzle),
+      fmt::format("A stage's {} rows use a {}-byte swizzle. How many bytes of shared memory does "
+                  "that cost?",
+                  rows, trace_.swizzle),
       0, {16 * rows, trace_.stage_bytes / 8, trace_.swizzle, 128},
-      "chunks of 16 bytes only change places inside their lines, where padding would cost 16 bytes "
-      "a row.");
+      "16-byte chunks only change places within their lines; padding would cost 16 bytes per "
+      "row.");
 }
 
-/// Before a stage is wanted that is still in use.
+/// Before the producer needs a stage that is still in use.
 Question HopperGemmScene::empty_question() const {
   return about(
       {"empty_barriers"},
       ask("The producer has used every stage once. What does it wait for before it fills the "
           "next one?",
-          "Its empty barrier", {"Its full barrier", "__syncthreads()", "Nothing: it just goes on"},
+          "Its empty barrier", {"Its full barrier", "__syncthreads()", "Nothing: it goes on"},
           fmt::format("each consumer warp arrives there once its products have read the stage, {} "
                       "arrivals in all; the full barrier is for the consumers.",
                       4 * trace_.readers() * trace_.cluster)));
@@ -81,10 +79,10 @@ Question HopperGemmScene::empty_question() const {
 Question HopperGemmScene::consumer_question() const {
   if (trace_.readers() < trace_.consumers) {
     return ask("Consumer 1 reads nothing of this k-tile. Why?",
-               "It has a tile of its own, and multiplies once the tensor cores are passed on to it",
+               "It has its own tile, and multiplies once the tensor cores are handed over",
                {"It multiplies the tile's other 64 rows with the next k-tile",
                 "It fetches the next k-tile", "It has the tile's other columns"},
-               "the block's tiles go to the two consumers in turn, so that one can store while the "
+               "the block's tiles go to the two consumers in turn, so one can store while the "
                "other multiplies.");
   }
   const bool two = trace_.consumers > 1;
@@ -96,27 +94,27 @@ Question HopperGemmScene::consumer_question() const {
       {"Each product takes half as long", "Each thread needs half as many sums",
        "The barriers are no longer needed"},
       fmt::format(
-          "both read the same {} bytes of B and bring 64 rows of A each, so that a block's tile "
-          "has 128 rows in place of 64; each warpgroup still has 64 × {} accumulators of its own.",
+          "both read the same {} bytes of B and each adds 64 rows of A, so a block's tile has 128 "
+          "rows instead of 64; each warpgroup still has its own 64 × {} accumulators.",
           b, trace_.columns));
 }
 
-/// How far the copies may run ahead of the first products: how far they do is up to the clock of the machine that ran it.
+/// How far copies can run ahead of the first products; how far they do depends on the timing of the run.
 std::optional<Question> HopperGemmScene::ahead_question() const {
   if (first_of(trace_, What::issues) < 0 || trace_.stages < 2 || all_k_tiles() < 2) {
     return std::nullopt;
   }
   const int most = std::min(trace_.stages, all_k_tiles());
   return ask_count(
-      fmt::format("The first k-tile is on its way. Of how many k-tiles may copies be issued before "
+      fmt::format("The first k-tile is in flight. Copies of how many k-tiles can be issued before "
                   "the first is multiplied? The ring has {} stages.",
                   trace_.stages),
       most, {1, 2, most, most - 1, most + 1},
-      "the producer does not wait for the bytes that it has asked for, only for a stage to put "
-      "more in.");
+      "the producer does not wait for the bytes it has requested, only for a free "
+      "stage.");
 }
 
-// ---- what only the run says ----------------------------------------------------------------------
+// ---- answers only from the run -------------------------------------------------------------------
 
 Question HopperGemmScene::outcome_question() const {
   const std::vector<std::string> choices = {"C comes out right", "Some of C is wrong",
@@ -128,7 +126,7 @@ Question HopperGemmScene::outcome_question() const {
                          : outcome == "right" || outcome.empty() ? 0
                                                                  : 1;
   std::string why = trace_.broken.report;
-  if (why.empty()) why = is == 0 ? "the fault did not show" : "numbers differ from the reference's";
+  if (why.empty()) why = is == 0 ? "the fault did not show" : "numbers differ from the reference";
   if (why.back() == '.') why.pop_back();
   if (!trace_.broken.where.empty()) why += fmt::format(" ({})", trace_.broken.where);
   return ask(

@@ -137,8 +137,8 @@ std::string HopperGemmScene::sentence_of_copies(const HopperMoment& now) const {
       }
       const int boxes = 2 * 128 / box_bytes();
       return fmt::format(
-          "One thread has asked TMA for k-tile {}: {} for stage {}. It goes on at "
-          "once.",
+          "One thread has requested k-tile {}: {} for stage {}. It does not "
+          "wait.",
           k, counted(boxes, "box", "boxes"), event.stage);
     }
     case What::lands:
@@ -179,7 +179,7 @@ std::string HopperGemmScene::sentence_of_products(const HopperMoment& now) const
                                k, event.stage, trace_.columns)
                  : fmt::format("{} has k-tile {}: its warps multiply it by mma.sync.", who, k);
     case What::commits:
-      return fmt::format("The products of k-tile {} are on their way; {} goes on meanwhile.", k,
+      return fmt::format("The products of k-tile {} are in flight; {} goes on meanwhile.", k,
                          consumer(event.lane - 1));
     case What::waited:
       return fmt::format("K-tile {} is in the accumulators of {}: {} of {} added.", k,
@@ -187,8 +187,8 @@ std::string HopperGemmScene::sentence_of_products(const HopperMoment& now) const
     case What::releases: {
       const auto life = now.lives.find(k);
       const bool all = life != now.lives.end() && all_released(life->second);
-      return all ? fmt::format("{} releases stage {}: k-tile {} is done with, the stage is free.",
-                               who, event.stage, k)
+      return all ? fmt::format("{} releases stage {}: k-tile {} is done, the stage is free.", who,
+                               event.stage, k)
                  : fmt::format("{} releases stage {}; the others still read k-tile {}.", who,
                                event.stage, k);
     }
@@ -360,11 +360,11 @@ void HopperGemmScene::find_events() {
       case What::flips:
         there.insert(event.number);
         ends_.push_back(e + 1);
-        say(e, "full", fmt::format("stage {} is full, the first", event.stage));
+        say(e, "full", fmt::format("stage {} is the first to be full", event.stage));
         break;
       case What::waits_full:
         if (there.count(event.number) == 0) {
-          say(e, "waits", fmt::format("{} waits, the first", consumer(event.lane - 1)));
+          say(e, "waits", fmt::format("{} waits first", consumer(event.lane - 1)));
         }
         break;
       case What::issues:

@@ -14,8 +14,8 @@
 
 namespace tilestep::scenes {
 
-/// What has become of a k-tile: numbers of events from 1 on, −1 for what has not happened. Their clocks are no time:
-/// those of the emulation are an order, those of a GPU have the probes in them.
+/// A k-tile's life so far: event numbers from 1 on, −1 for events that have not happened. Their clocks are no time:
+/// the emulation's are an order, a GPU's include the probes.
 struct KTileLife {
   static constexpr int kNever = -1;
   using Both = std::array<int, 2>;  ///< of each consumer
@@ -33,22 +33,22 @@ inline constexpr auto kNever = KTileLife::kNever;
 struct StageNow {
   enum State : std::uint8_t { empty, filling, full, in_use, released };
   State state = empty;
-  int k_tile = -1;           ///< what it holds; −1: nothing yet
+  int k_tile = -1;           ///< its k-tile; −1: none yet
   int full_phases = 0;       ///< of its full barrier that have ended
   int empty_phases = 0;      ///< of its empty barrier
-  int released_by = 0;       ///< consumers that have given this k-tile back
-  bool read_early = false;   ///< products were issued before all bytes had come
-  bool overwritten = false;  ///< copies were issued before all had given back what was there
+  int released_by = 0;       ///< consumers that have released this k-tile
+  bool read_early = false;   ///< products were issued before all bytes had landed
+  bool overwritten = false;  ///< copies were issued before all had released it
 };
 
-/// A warpgroup that multiplies.
+/// A consumer warpgroup.
 struct ConsumerNow {
   int tile = 0;                ///< of the block's tiles of C
   int added = 0;               ///< k-tiles of it whose products are done
   std::vector<int> under_way;  ///< k-tiles whose products are issued and not waited for
 };
 
-/// What is on screen at one cursor, read off the events until then.
+/// The screen's content at one cursor, from the events until then.
 struct HopperMoment {
   int events = 0;
   const hopper_gemm::Event* last = nullptr;  ///< null: nothing has happened
@@ -60,27 +60,27 @@ struct HopperMoment {
   std::vector<ConsumerNow> consumers;
   /// When a consumer began to store a tile of C, and when it was through; by tile.
   std::map<int, KTileLife::Both> stores, stored;
-  int copied = 0, released = 0;  ///< k-tiles that were asked for, that all have given back
+  int copied = 0, released = 0;  ///< k-tiles requested, and released by all
 
-  /// A k-tile's tone. Eight take turns: who is eight behind the newest has none any more.
+  /// A k-tile's tone. Eight take turns: one that is eight behind the newest has none.
   std::uint8_t tone_of(int k) const {
     const bool old = !lives.empty() && k + picture::kCategories <= lives.rbegin()->first;
     return old || k < 0 ? std::uint8_t{0} : picture::category_tone(k % picture::kCategories);
   }
 };
 
-/// A ring of so many stages as the bench timed it.
+/// A ring with this many stages, as the bench timed it.
 struct TimedRing {
   int stages = 1;
   int lane = 0;                   ///< its first one in the picture
   double cycles = 0, tflops = 0;  ///< of a k-tile; of the launch
 };
-inline constexpr int kTimed = 6;  ///< k-tiles that stand on the axis in cycles
+inline constexpr int kTimed = 6;                        ///< k-tiles on the axis in cycles
 inline constexpr double kCycles = 20'000, kRate = 800;  ///< the ends of the fixed axes
 
-/// Hopper's GEMM: over time the stages of the ring and the tensor cores, in cycles where the bench timed such a
-/// ring, else who does what in the order of the trace; below them the ring as it is now; beside them the matrices
-/// with the boxes that TMA takes, the sums in registers, and where the swizzle puts the rows of a stage.
+/// Hopper's GEMM: over time, the stages of the ring and the tensor cores, in cycles if the bench timed such a ring,
+/// otherwise in the order of the trace; below, the current ring; beside them, the matrices with the boxes that TMA
+/// copies, the sums in registers, and where the swizzle puts the rows of a stage.
 class HopperGemmScene final : public SceneOf<hopper_gemm::Trace> {
  public:
   TILESTEP_PICTURE_SCENE(hopper_gemm)
@@ -93,11 +93,11 @@ class HopperGemmScene final : public SceneOf<hopper_gemm::Trace> {
   /// In k-tiles that were multiplied.
   double progress(Cursor cursor) const override;
 
-  /// The state at `cursor`; public so that a test holds the picture to the trace.
+  /// The state at `cursor`; public so that a test can compare the picture with the trace.
   HopperMoment moment(Cursor cursor) const;
-  /// What happens at `cursor` in one plain sentence.
+  /// The step at `cursor` in one plain sentence.
   std::string sentence(const HopperMoment& now) const;
-  /// The k-tile that is followed: the picked one, if it is on its way by then, or that of the event.
+  /// The k-tile in focus: the picked one, if it has begun by then, or the event's.
   int followed(const View& view, const HopperMoment& now) const;
 
  private:
@@ -169,7 +169,7 @@ class HopperGemmScene final : public SceneOf<hopper_gemm::Trace> {
   bool at_end(const HopperMoment& now) const {
     return now.events > 0 && now.events == trace_.steps();
   }
-  /// The last event is through, and the kernel was broken on purpose.
+  /// The last event is over, and the kernel was broken on purpose.
   bool judged(const HopperMoment& now) const { return broken() && at_end(now); }
   int k_tiles() const { return trace_.k_tiles(); }
   int all_k_tiles() const;
@@ -179,7 +179,7 @@ class HopperGemmScene final : public SceneOf<hopper_gemm::Trace> {
 
   hopper_gemm::Params params_;
   std::vector<TimedRing> timed_;        ///< empty: no bench timed this kernel's case
-  const lab::Report* bench_ = nullptr;  ///< that has them
+  const lab::Report* bench_ = nullptr;  ///< that timed them
   double products_ = 0;                 ///< cycles of a k-tile's products alone
   bool clocked_ = true;                 ///< the events have clocks
   std::vector<int> ends_;  ///< events after which a k-tile is in its stage, or all have released it

@@ -9,7 +9,7 @@
 namespace tilestep::scenes {
 namespace {
 
-constexpr int kBase = 4, kShift = 3;  // of Sw<B,4,3>: bits 4 …, and by how much those lie higher
+constexpr int kBase = 4, kShift = 3;  // of Sw<B,4,3>: the first bit, and the shift
 
 /// B of Sw<B,4,3>: 0, 1, 2, 3.
 int bits_of(int swizzle) {

@@ -1,5 +1,5 @@
-// What one step of a tensor core cuts off, in bits: the software model's last step of the first dot product that the
-// bench has held it to the hardware with.
+// The bits that one tensor-core step cuts off: the software model's last step of the first dot product on which the
+// bench compared it with the hardware.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,10 +25,10 @@ namespace {
 
 constexpr HopperModel kModel{};
 constexpr auto kGroup = static_cast<std::size_t>(kModel.group);
-constexpr std::size_t kPart = 128;    ///< products of a part that is taken out
-constexpr std::size_t kProducts = 3;  ///< that have a row each
+constexpr std::size_t kPart = 128;    ///< products per promoted partial sum
+constexpr std::size_t kProducts = 3;  ///< with a row each
 
-/// The dot product, once through all of K and once in parts, and the last step of each.
+/// The dot product, once over all of K and once in partial sums, and the last step of each.
 struct Trial {
   std::size_t depth = 0;
   double exact = 0, straight = 0, promoted = 0;
@@ -72,7 +72,7 @@ std::string power_of_two(int exponent) {
   return "2" + words::raised(exponent);
 }
 
-/// The power of two of the lowest bit that is set; of 0 a large one.
+/// The power of two of the lowest set bit; large for 0.
 int lowest_bit(double value) {
   if (value == 0) return 1000;
   int power = std::ilogb(value);
@@ -81,14 +81,14 @@ int lowest_bit(double value) {
   return power;
 }
 
-/// A number in the row: down to its last bit, of which what lies below 2^cut is lost.
+/// A number in the row, down to its last bit; bits below 2^cut are lost.
 struct BitRow {
   std::string name, says;
   double value = 0;
   int cut = 0;
 };
 
-/// "1.688 → 1.5"; where nothing that can be seen is lost the number alone, whole where nothing is.
+/// "1.688 → 1.5"; the number alone if no visible digit is lost, in full if nothing is.
 std::string cut_to(double exact, double kept) {
   const std::string was = significant(exact, 4), is = significant(kept, 4);
   return was == is ? significant(exact, exact == kept ? 7 : 4) : was + " → " + is;
@@ -114,7 +114,7 @@ std::vector<BitRow> bit_rows(const HopperStep& step) {
   return rows;
 }
 
-/// From which power of two to which the rows have bits.
+/// The powers of two that the rows' bits span.
 struct Powers {
   int top = -1000, low = 1000;
   void add(const std::vector<BitRow>& rows) {
@@ -125,12 +125,12 @@ struct Powers {
   }
 };
 
-/// What the marks of a step are called.
+/// The names of a step's marks.
 struct Called {
   Name box, bit, power, row, says, cut;
 };
 
-/// The rows, the line left of which bits are kept, and what they come to.
+/// The rows, the line left of which bits are kept, and the results.
 Box step_in_bits(const HopperStep& step, const Powers& powers, const Called& called, Text label) {
   const int columns = powers.top - powers.low + 1;
   const std::vector<BitRow> rows = bit_rows(step);
@@ -163,7 +163,7 @@ Box step_in_bits(const HopperStep& step, const Powers& powers, const Called& cal
   return labelled({called.box, 0}, std::move(made), std::move(label), {});
 }
 
-/// The last step of one sum through all of K, and that of a sum which is taken out: the same powers of two for both.
+/// The last step of one sum over all of K, and that of a promoted sum: the same powers of two for both.
 Picture last_steps() {
   const Trial& all = trial();
   const Called straight{"step_bits", "bit_of_step", "step_power",
@@ -188,10 +188,9 @@ Picture last_steps() {
                                          length / kGroup, power_of_two(step.unit)),
                              what));
   };
-  std::vector<Box> boxes = {
-      shown(all.last_straight, straight, "one sum through all of K", all.depth),
-      shown(all.last_promoted, part, "taken out every 128", kPart)};
-  return {text("The last 32 products, and what their step cuts off"), std::move(axes),
+  std::vector<Box> boxes = {shown(all.last_straight, straight, "one sum over all of K", all.depth),
+                            shown(all.last_promoted, part, "promoted every 128", kPart)};
+  return {text("The last 32 products, and the bits cut off"), std::move(axes),
           column({"last_steps"}, std::move(boxes), {.flow = Layout::either, .even = true})};
 }
 
@@ -203,8 +202,8 @@ measured::View AccumulatorPrecisionScene::alignment_view() const {
     const Trial& all = trial();
     const auto off = [&](double sum) { return words::percent(std::abs(sum / all.exact - 1)); };
     return fmt::format(
-        "All {} products: {} exactly; {} in one sum, off by {}; {} taken out, off by {}.",
-        all.depth, significant(all.exact, 7), significant(all.straight, 7), off(all.straight),
+        "All {} products: {} exactly; {} in one sum, off by {}; {} promoted, off by {}.", all.depth,
+        significant(all.exact, 7), significant(all.straight, 7), off(all.straight),
         significant(all.promoted, 7), off(all.promoted));
   };
   const auto agrees = [comes_to, lesson = std::string(lesson())](const lab::Report& run) {
@@ -213,12 +212,12 @@ measured::View AccumulatorPrecisionScene::alignment_view() const {
         bench == nullptr ? nullptr : bench->measurement("model_bit_equal", "uniform");
     if (share == nullptr) return comes_to();
     const accumulator_precision::GemmShape trial = accumulator_precision::BenchSizes().trial;
-    return fmt::format(
-        "{} {} had the model's bits in {} of {} dot products, of which this is the first.",
-        comes_to(), bench->device.name, words::percent(share->value / 100), trial.m * trial.n);
+    return fmt::format("{} {} matched the model in {} of {} dot products; this is the first.",
+                       comes_to(), bench->device.name, words::percent(share->value / 100),
+                       trial.m * trial.n);
   };
   return {.name = "Bits",
-          .how = "a step of the software model: all shifted to the largest exponent; hatched: cut",
+          .how = "a step of the software model: all aligned to the largest exponent; hatched: cut",
           .plots = {Pictured{.id = "bits_of_step",
                              .least_height = 190,
                              .picture = [](const lab::Table&) { return last_steps(); }}},

@@ -1,5 +1,5 @@
-// The Measured tab of the accumulator lesson: errors of tensor-core products against K, what
-// accuracy costs, how far the software model agrees with the hardware, and what scales save.
+// The Measured tab of the accumulator lesson: errors of tensor-core products against K, the price of
+// accuracy, the agreement of the software model with the hardware, and the effect of scales.
 #include "scenes/shared/measured.hpp"
 
 #include <fmt/format.h>
@@ -53,8 +53,8 @@ std::string agreement(const lab::Report& bench) {
 
 constexpr std::string_view kAsItStands = "the model";
 
-/// Models that differ from the first, which is the one that the lesson tells of, in one part, a row for
-/// each kind of data. How many bits are kept goes with the bits that are added.
+/// Models that differ in one part from the first, the lesson's own, with one row per kind of data. The
+/// number of bits kept follows the number of bits added.
 lab::Table one_change(lab::Table models) {
   lab::Table all{models.id, models.title, {"name", "data", {"value", "", "", -1}}, {}};
   const auto text = [&](std::size_t row, const char* id) { return text_in(models, row, id); };
@@ -64,7 +64,7 @@ lab::Table one_change(lab::Table models) {
       if (text(row, id) != text(0, id)) names.push_back(name);
     };
     part("fraction_bits", text(row, "fraction_bits") + " bits after the point");
-    part("group", text(row, "group") + " products a step");
+    part("group", text(row, "group") + " products/step");
     part("exponent", "exponent " + text(row, "exponent"));
     part("cut", "cut " + text(row, "cut"));
     if (text(row, "mantissa_bits") != text(row, "fraction_bits")) {
@@ -83,7 +83,7 @@ lab::Table one_change(lab::Table models) {
   return all;
 }
 
-/// What the last scheme costs, in the table's own words.
+/// The last scheme's price, in the table's own words.
 std::string scaling_why(const lab::Report& report) {
   const lab::Table& table = *report.table("scaling");
   const std::size_t last = table.rows.size() - 1;
@@ -103,7 +103,7 @@ measured::Spec AccumulatorPrecisionScene::measured_spec() const {
   const std::string needs = "tensor_core_error";
   return {needs,
           {{.name = "Error",
-            .how = "all multiply the same E4M3 numbers, only the adding differs",
+            .how = "all multiply the same E4M3 numbers; only the adding differs",
             .filters = {{"measured_data", "data", "{}", "", "data"}},
             .plots = {Lines{.id = "gemm_error",
                             .x_label = "K, products in a sum",
@@ -153,10 +153,10 @@ measured::Spec AccumulatorPrecisionScene::measured_spec() const {
             .needs = "rate_and_error"},
            alignment_view(),
            {.name = "Model",
-            .how = "the model as it stands, and with one of its parts changed",
+            .how = "the model as is, and with one part changed",
             .filters = {{"model_data", "data", "{}", "", "data"}},
             .plots = {Bars{.id = "model_bits",
-                           .title = "Outputs with the bits of the hardware: {data} data",
+                           .title = "Outputs bit-identical to hardware: {data} data",
                            .unit = "%",
                            .rows = {.table = "hopper_model", .prepare = one_change},
                            .label = "name",

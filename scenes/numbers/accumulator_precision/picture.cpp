@@ -1,5 +1,5 @@
-// The picture of the accumulator lesson: the running sums against the number of terms, and the addition
-// of this step in the accumulator that is followed, in bits and on the number line.
+// The picture of the accumulator lesson: the running sums against the number of terms, and this step's
+// addition in the accumulator in focus, in bits and on the number line.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,9 +20,9 @@ namespace {
 /// Glyphs of ticks.
 enum Glyph : std::uint8_t { kStroke, kUp, kDown, kCross, kDot };
 
-constexpr float kLeft = 4.5f;  ///< margin for what the rows are called, in heights of a line
+constexpr float kLeft = 4.5f;  ///< margin for the row names, in line heights
 
-/// Those of categories, and yellow for the last, which is dashed.
+/// The category tones, and yellow for the last, which is dashed.
 std::uint8_t tone_of(Method method) {
   static constexpr std::uint8_t kTones[] = {10, 9, 3, 8, 5, 1, 4, 11, 7};
   return kTones[static_cast<std::size_t>(method)];
@@ -36,7 +36,7 @@ Lines line_of(Name name, Text text) {
   return lines(name, {std::move(text)}, Lines::formula);
 }
 
-/// The bits in cells, field by field; those that differ from `other` are lit, the rest come from it.
+/// The bits in cells, field by field; bits that differ from `other` are lit.
 Box row_of_bits(Name row_name, Name bit_name, const std::string& bits, const std::string& other,
                 const numeric::FloatSpec& format, const Layout& layout) {
   const float cell = std::min(1.3f, 23.0f / static_cast<float>(format.bits()));
@@ -79,7 +79,7 @@ std::string meaning_of(const numeric::FloatSpec& format, const std::string& bits
                      words::raised(std::max(field, 1) - format.bias()));
 }
 
-/// A value with what is said beside it, in full and where room is short.
+/// A value with its note, in full and in short forms for little room.
 Text with_note(const std::string& meaning, const std::string& value, const RunningSum::Note& note,
                State state) {
   const auto beside = [&](const std::string& words) {
@@ -152,7 +152,7 @@ Picture AccumulatorPrecisionScene::picture(const Extent& extent, const View& vie
     where = column({"number_line"}, {neighbours(sum, now, made.axes), all_numbers(sum, now)},
                    {.close = true, .rank = 1});
   }
-  // Next to nothing beside the plot; all there is where the plot stands aside.
+  // Next to no room beside the plot; all of it when the plot steps aside.
   Box step = column({"step"}, {bits(sum, now), std::move(where)},
                     {.flow = Layout::either, .weight = 0.001f});
   made.root =
@@ -162,7 +162,7 @@ Picture AccumulatorPrecisionScene::picture(const Extent& extent, const View& vie
 
 // ---- the sums ------------------------------------------------------------------------------------
 
-/// A sum from term to term, as far as it is a number; it begins with nothing where the axis does.
+/// A sum from term to term while it is finite; it starts at 0 if the axis does.
 Curve AccumulatorPrecisionScene::curve(Key key, int from, int to,
                                        const std::function<double(int)>& sum) const {
   Curve curve{.key = key, .ax = "terms", .ay = "sum"};
@@ -186,7 +186,7 @@ Box AccumulatorPrecisionScene::plot(const RunningSum& sum, const AccumulatorMome
     curve.end = text(name + " " + significant(last, 6), name);
     curve.end.group = "ends";
   };
-  // Dashed: it is what the sums are held against, not what they do.
+  // Dashed: the reference, not one of the sums.
   const auto exact = [&](int point) { return trace_.exact[point]; };
   Curve before = curve({"exact"}, -1, now.point, exact);
   Curve to_come = curve({"exact_to_come"}, now.point, points() - 1, exact);
@@ -196,7 +196,7 @@ Box AccumulatorPrecisionScene::plot(const RunningSum& sum, const AccumulatorMome
   named(to_come, "exact", trace_.exact.back());
   Box made =
       box({"plot"}, {to_come, before}, {}, {.least_height = 3, .left = 3, .right = margin()});
-  std::vector<const AccumulatorTrace*> order;  // the one that is followed on top
+  std::vector<const AccumulatorTrace*> order;  // the one in focus on top
   for (const AccumulatorTrace& a : trace_.accumulators) {
     if (&a != &sum.a) order.push_back(&a);
   }
@@ -235,7 +235,7 @@ Box AccumulatorPrecisionScene::plot(const RunningSum& sum, const AccumulatorMome
   return made;
 }
 
-/// What rounding did with each term so far.
+/// What rounding did to each term so far.
 Box AccumulatorPrecisionScene::rug(const RunningSum& sum, const AccumulatorMoment& now) const {
   Ticks ticks{items("fate", sum.a.method == Method::pairwise ? 0 : now.known() + 1)};
   ticks.x = "terms";
@@ -256,7 +256,7 @@ Box AccumulatorPrecisionScene::rug(const RunningSum& sum, const AccumulatorMomen
   ticks.items.act = {Act::go};
   Box made = box({"rug"}, {ticks}, {},
                  {.rank = 2, .weight = 0, .least_height = 0.7f, .left = 3, .right = margin()});
-  // Of a long sum not every term is kept.
+  // A long sum does not keep every term.
   const bool all = points() == trace_.terms;
   if (!terms.empty()) {
     made.value = all ? text(fmt::format("{} lost", lost))
@@ -288,10 +288,10 @@ Box AccumulatorPrecisionScene::bits(const RunningSum& sum, const AccumulatorMome
   const int point = std::max(now.point, 0);
   const Step& s = sum.step(point);
   const numeric::FloatSpec& format = sum.a.format;
-  const float before = any ? s.before : 0;  // a sum begins with nothing
+  const float before = any ? s.before : 0;  // a sum starts at 0
   const std::string before_bits = bits_text(format, before);
   const std::string after_bits = now.rounded ? bits_text(format, s.after) : std::string();
-  const std::string part = sum.a.method == Method::promoted ? "the part" : "";
+  const std::string part = sum.a.method == Method::promoted ? "partial" : "";
 
   const Layout heading = {.rank = 3, .weight = 0, .least_height = 0.1f, .left = kLeft};
   Box fields = row_of_bits("fields", "field", {}, {}, format, heading);
@@ -331,12 +331,11 @@ Box AccumulatorPrecisionScene::bits(const RunningSum& sum, const AccumulatorMome
                 {.close = true, .weight = 0.05f});
 }
 
-/// Every number that a format of few bits has, as far as the sum may come, and the one that it holds.
+/// Every number of a low-precision format, as far as the sum can reach, and the one that it holds.
 Box AccumulatorPrecisionScene::all_numbers(const RunningSum& sum,
                                            const AccumulatorMoment& now) const {
   constexpr int kFewBits = 3;
-  constexpr double kCrowd =
-      1.0 / 64;  // of the axis: below it they stand too close to be told apart
+  constexpr double kCrowd = 1.0 / 64;  // of the axis: below it they are too close to tell apart
   const numeric::FloatSpec& format = sum.a.format;
   Box made = box({"all_numbers"}, {}, {}, {.rank = 2, .least_height = 1.6f});
   if (format.mantissa_bits > kFewBits || !from_zero() || low_ < 0) return box({"all_numbers"}, {});
@@ -370,7 +369,7 @@ Box AccumulatorPrecisionScene::neighbours(const RunningSum& sum, const Accumulat
                                           std::vector<Axis>& axes) const {
   Box made = box({"neighbours"}, {}, {}, {.least_width = 14, .least_height = 3});
   if (now.point < 0) {
-    made.marks = {lines("line_empty", {text("the neighbours of the unrounded sum come here")})};
+    made.marks = {lines("line_empty", {text("neighbours of the unrounded sum appear here")})};
     return made;
   }
   const Step& s = sum.step(now.point);
@@ -414,7 +413,7 @@ Box AccumulatorPrecisionScene::neighbours(const RunningSum& sum, const Accumulat
                    .ax = "value",
                    .ay = "level",
                    .state = State::to_come};
-  // The sum itself: it lands on the line, and springs to the number that it becomes.
+  // The sum itself: it lands on the line and jumps to its rounded value.
   const Curve rest{
       .key = {"landed"}, .x = {rests}, .y = {0}, .ax = "value", .ay = "level", .state = landed};
   made.marks = {base, neighbours,
@@ -431,8 +430,8 @@ Box AccumulatorPrecisionScene::neighbours(const RunningSum& sum, const Accumulat
   return made;
 }
 
-/// Pairwise: the blocks of terms that wait for a block of their own size, as the bits of the number
-/// of terms say.
+/// Pairwise: the blocks of terms that wait for a block of equal size, given by the bits of the number
+/// of terms.
 Box AccumulatorPrecisionScene::blocks(const AccumulatorMoment& now) const {
   const int count = now.point < 0 ? 0 : terms_added(now.point);
   Chips blocks{items("block", 0)};
@@ -446,7 +445,7 @@ Box AccumulatorPrecisionScene::blocks(const AccumulatorMoment& now) const {
   return box({"blocks"}, {blocks},
              blocks.items.count == 1
                  ? text("one block holds all terms", "one block")
-                 : text("blocks of terms that wait for their equals", "blocks that wait"),
+                 : text("blocks of terms waiting for an equal one", "waiting blocks"),
              {.least_width = 14, .least_height = 2});
 }
 

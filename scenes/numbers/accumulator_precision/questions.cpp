@@ -1,5 +1,5 @@
-// What the accumulator lesson asks before an addition, what happens in its trace, and what it asks about
-// measurements; every answer is read off the trace or the bench.
+// The accumulator lesson's questions before an addition, the events of its trace, and its questions about
+// measurements; every answer comes from the trace or the bench.
 #include "scenes/shared/questions.hpp"
 
 #include <fmt/format.h>
@@ -31,22 +31,21 @@ Question RunningSum::landing_question(int point) const {
           after, {v.unrounded, before, v.below, v.above, v.above + v.spacing},
           [this](double value) { return say(value); },
           v.direction == Direction::exact
-              ? fmt::format("{} is a number of the format, and nothing is rounded.", say(after))
+              ? fmt::format("{} exists in the format, so nothing is rounded.", say(after))
               : fmt::format("the unrounded sum is {}, between {} and {}, which are {} apart.",
                             say(v.unrounded), say(v.below), say(v.above),
                             spacing_text(v.spacing))));
 }
 
-/// How far apart do the numbers stand past the next power of two?
+/// How far apart are the numbers past the next power of two?
 Question RunningSum::spacing_question(int point) const {
   const StepView v = view(point);
   const int mantissa = a.format.mantissa_bits;
   return about(
       {"neighbours"},
       ask_number(
-          fmt::format(
-              "Before rounding the sum reaches {}. How far apart are the numbers of {} there?",
-              say(v.unrounded), a.label),
+          fmt::format("Before rounding the sum reaches {}. How far apart are {} numbers there?",
+                      say(v.unrounded), a.label),
           v.spacing, {v.spacing * 2, v.spacing / 2, v.spacing * 4}, spacing_text,
           fmt::format("{} mantissa bits cut the range from {} to {} into {} steps of {}.", mantissa,
                       significant(v.spacing * std::exp2(mantissa), 8),
@@ -54,7 +53,7 @@ Question RunningSum::spacing_question(int point) const {
                       spacing_text(v.spacing))));
 }
 
-/// The sum is about to rest for good: what would still move it?
+/// The sum is about to freeze for good: which terms would still move it?
 Question RunningSum::freeze_question() const {
   const double spacing = a.frozen_spacing;
   const auto sum = static_cast<double>(a.final_sum);
@@ -64,8 +63,8 @@ Question RunningSum::freeze_question() const {
   return about(
       {"neighbours"},
       ask_number(
-          fmt::format("{} stands at {}, and every term from here on is lost. Where is the border: "
-                      "smaller terms are lost, larger ones count?",
+          fmt::format("{} holds {}, and every term from here on is lost. Where is the border below "
+                      "which terms are lost?",
                       a.label, rest),
           nearest ? spacing / 2 : spacing, {spacing / 4, spacing / 2, spacing, spacing * 2},
           spacing_text,
@@ -88,7 +87,7 @@ std::optional<Question> AccumulatorPrecisionScene::question(const View& view) co
 std::optional<Question> RunningSum::question(int next) const {
   const StepView v = view(next);
   if (!v.single_addition || v.past_end || !std::isfinite(step(next).after)) return std::nullopt;
-  const bool plain = a.method <= Method::fp32;  // remedies lose terms in more places than one
+  const bool plain = a.method <= Method::fp32;  // remedies lose terms in several places
   if (plain && trace.points[static_cast<std::size_t>(next)] == a.frozen_at) {
     return of_kind("border", freeze_question());
   }
@@ -114,7 +113,7 @@ std::optional<Question> RunningSum::question(int next) const {
 
 // ---- events ---------------------------------------------------------------------------------------
 
-/// Of each plain accumulator: its first lost term, its end. Remedies lose terms all the time, on purpose.
+/// For each plain accumulator: its first lost term and its end. Remedies lose terms all the time, on purpose.
 void AccumulatorPrecisionScene::find_events() {
   for (const AccumulatorTrace& a : trace_.accumulators) {
     const RunningSum sum{trace_, a};
@@ -152,26 +151,26 @@ std::optional<double> rate_of(const lab::Report& bench, const char* variant) {
   return number_with(bench, "tensor_core_rate", {{"variant", variant}}, "rate");
 }
 
-/// Uniform data make the FP8 path look bad, normal data do not.
+/// Uniform data makes the FP8 path look bad, normal data does not.
 std::optional<Question> normal_question(const lab::Report& bench) {
   const auto fp8 = with_data(bench, "wgmma-fp8", "normal", "error"),
              fp16 = with_data(bench, "mma-fp16-acc16", "normal", "error");
   if (!fp8 || !fp16) return std::nullopt;
-  const std::vector<std::string> choices = {"The FP16 accumulator", "The FP8 path of Hopper",
-                                            "Both alike, within a tenth"};
+  const std::vector<std::string> choices = {"The FP16 accumulator", "Hopper's FP8 path",
+                                            "The same, within 10 %"};
   const std::size_t is = *fp16 > 1.1 * *fp8 ? 0 : *fp8 > 1.1 * *fp16 ? 1 : 2;
   return about_view(
       {"Error", "By data"}, "normal-data",
       ask("Products of normally distributed numbers, of both signs: which is less accurate, an "
-          "accumulator in FP16 or the tensor core's own in the FP8 path of Hopper?",
+          "FP16 accumulator or the tensor core's own in Hopper's FP8 path?",
           choices[is], choices,
-          fmt::format("sums of both signs stay small, and what is cut off does not add up as it "
-                      "does when all terms are positive ({} % against {} %, {}).",
+          fmt::format("sums of both signs stay small, so cut-off bits do not add up as they do "
+                      "when all terms are positive ({} % against {} %, {}).",
                       words::significant(*fp16, 3), words::significant(*fp8, 3),
                       measured::where_measured(bench))));
 }
 
-/// What an exact sum costs.
+/// The price of an exact sum.
 std::optional<Question> price_question(const lab::Report& bench) {
   const auto straight = rate_of(bench, "wgmma-fp8"),
              promoted = rate_of(bench, "wgmma-fp8-promoted");
@@ -185,8 +184,8 @@ std::optional<Question> price_question(const lab::Report& bench) {
   }
   return about_view(
       {"Price", "By data"}, "promotion-price",
-      ask("Every 128 products the FP8 sum is promoted: added to an FP32 register, and started "
-          "anew. What share of the throughput does that cost?",
+      ask("Every 128 products the FP8 sum is promoted: added to an FP32 register and "
+          "reset. What share of the throughput does that cost?",
           say(cost), others,
           fmt::format("the FP32 additions on CUDA cores are only partly hidden behind the tensor "
                       "cores ({:.0f} against {:.0f} TFLOP/s, {}).",
@@ -198,10 +197,10 @@ std::optional<Question> rate_question(const lab::Report& bench) {
   const auto narrow = rate_of(bench, "mma-fp16-acc16"), wide = rate_of(bench, "mma-fp16-acc32");
   return ask_faster(
       bench, {"Price", "By data"}, "narrow-accumulator", {narrow, wide, "TFLOP/s"},
-      "mma.sync on FP16 numbers, with an accumulator in FP16 or in FP32: how many times as "
+      "mma.sync on FP16 numbers, with an FP16 or an FP32 accumulator: how many times as "
       "fast is FP16?",
       {2, 1.5, 4},
-      "the tensor core adds in either at the same pace, and only registers and their traffic are "
+      "the tensor core adds in either at the same rate; only registers and their traffic are "
       "saved");
 }
 

@@ -24,7 +24,7 @@ StepAxis AccumulatorPrecisionScene::loaded(const accumulator_precision::Trace&) 
     }
   }
   find_events();
-  // Not every term of a long sum is kept, so that a step is not "a term" there.
+  // A long sum does not keep every term, so a step is not "a term" there.
   if (trace_.terms <= accumulator_precision::kAllRows)
     return {points(), 2, "term", {"add", "round"}, "terms"};
   return {points(), 2, "addition", {"add", "round"}};
@@ -119,7 +119,7 @@ std::string AccumulatorPrecisionScene::explain(const View& view, const picture::
   }
   if (key.is({"fate"}) && key.i >= 0 && key.i <= now.known()) return explain_term(key.i);
   if (key.is({"exact", "exact_to_come"})) return "the same terms added without rounding";
-  if (key.is({"block"})) return "terms added up with each other, which wait for as many more";
+  if (key.is({"block"})) return "a block of terms already summed, waiting for an equal one";
   if (now.point < 0) return {};
   if (key.is({"rug"})) {
     int ups = 0, downs = 0, losses = 0;

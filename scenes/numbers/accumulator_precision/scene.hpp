@@ -11,7 +11,7 @@
 
 namespace tilestep::scenes {
 
-/// What is on screen at one cursor, read off the trace alone.
+/// The screen's content at one cursor, from the trace alone.
 struct AccumulatorMoment {
   int point = -1;        ///< index into the trace's points; −1 before the first term
   bool rounded = false;  ///< the exact sum was rounded into the accumulator
@@ -19,7 +19,7 @@ struct AccumulatorMoment {
   int known() const { return rounded || point < 0 ? point : point - 1; }
 };
 
-/// The accumulator that is followed, and what it did with each term.
+/// The accumulator in focus, and what it did with each term.
 struct RunningSum {
   const accumulator_precision::Trace& trace;
   const accumulator_precision::AccumulatorTrace& a;
@@ -28,7 +28,7 @@ struct RunningSum {
   accumulator_precision::StepView view(int point) const {
     return step_view(trace, a, static_cast<std::size_t>(point));
   }
-  /// What rounding did with a term: the short form of `view`.
+  /// What rounding did to a term: the short form of `view`.
   struct Fate {
     accumulator_precision::Direction direction;
     bool lost;
@@ -38,15 +38,15 @@ struct RunningSum {
   bool frozen(int point) const {
     return point >= 0 && a.frozen_at >= 0 && trace.points[point] >= a.frozen_at;
   }
-  /// A number with as many digits as tell those of the format apart.
+  /// A number with enough digits to tell the format's numbers apart.
   std::string say(double value) const;
-  /// What happens at `now` in one plain sentence.
+  /// The step at `now` in one plain sentence.
   std::string sentence(const AccumulatorMoment& now) const;
   std::string start_sentence() const;
   std::string add_sentence(int point) const;
   std::string round_sentence(int point) const;
   std::string last_sentence() const;
-  /// What is said beside a number, in full and where room is short.
+  /// The note beside a number, in full and short.
   struct Note {
     std::string full, brief;
   };
@@ -59,8 +59,8 @@ struct RunningSum {
 };
 
 /// Accumulator precision: the running sums against the number of terms, with the places where they
-/// freeze; below, the addition of this step in the accumulator that is followed: its bits before and
-/// after, and the two neighbouring numbers that the exact sum falls between.
+/// freeze; below, this step's addition in the accumulator in focus: its bits before and after, and
+/// the two neighbouring numbers that the exact sum falls between.
 class AccumulatorPrecisionScene final : public SceneOf<accumulator_precision::Trace> {
  public:
   TILESTEP_PICTURE_SCENE(accumulator_precision)
@@ -77,9 +77,9 @@ class AccumulatorPrecisionScene final : public SceneOf<accumulator_precision::Tr
   Cursor known(const lab::Table& table, int row, int column) const override;
 
   AccumulatorMoment moment(Cursor cursor) const;
-  /// The accumulator that is picked, by its method; else the first.
+  /// The picked accumulator, by its method; otherwise the first.
   RunningSum followed(const View& view) const;
-  /// Number of terms that have been added after this point.
+  /// Number of terms added after this point.
   int terms_added(int point) const { return trace_.points[point] + 1; }
 
  private:
@@ -99,23 +99,23 @@ class AccumulatorPrecisionScene final : public SceneOf<accumulator_precision::Tr
   std::string explain_sum(const AccumulatorTrace& a, int known) const;
   std::string explain_term(int point) const;
 
-  /// What a step of a tensor core cuts off, in bits.
+  /// The bits that a tensor-core step cuts off.
   measured::View alignment_view() const;
 
   void find_events();
-  /// Once the term of this number was added, or the next one that is kept.
+  /// After the term of this number was added, or the next one that is kept.
   Cursor after_term(int term) const;
   int points() const { return static_cast<int>(trace_.points.size()); }
 
-  /// Zero is left out where all the sums are far from it, or they would be one flat line.
+  /// The axis omits zero if all sums are far from it, or they would look like one flat line.
   bool from_zero() const { return !by_powers() && (low_ <= 0 || low_ < 0.5 * high_); }
-  /// Sums so long that formats stop at lengths far apart stand on logarithmic axes.
+  /// Very long sums, where formats stop at very different lengths, get logarithmic axes.
   bool by_powers() const { return trace_.terms >= 1024 && low_ > 0 && high_ > 10 * low_; }
 
   double low_ = 0, high_ = 1;  ///< of the sums
 };
 
-/// A spacing exactly: a power of two, written out where that is short.
+/// The exact spacing: a power of two, written out if short.
 std::string spacing_text(double spacing);
 
 }  // namespace tilestep::scenes

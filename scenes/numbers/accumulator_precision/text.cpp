@@ -1,4 +1,4 @@
-// What the accumulator picture says in words, and how it writes numbers.
+// The accumulator picture's sentences, and its number formats.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -34,10 +34,10 @@ std::string RunningSum::add_sentence(int point) const {
   const StepView v = view(point);
   const std::string term = fmt::format("t[{}]", trace.points[point]);
   if (!v.single_addition) {
-    return fmt::format("{} joins the blocks of terms that wait for another of their size.", term);
+    return fmt::format("{} joins the blocks of terms waiting for one of equal size.", term);
   }
   const char* meets = a.method == Method::kahan      ? ", corrected, is added to"
-                      : a.method == Method::promoted ? " is added to the part,"
+                      : a.method == Method::promoted ? " joins partial sum"
                                                      : " is added to";
   std::string text = fmt::format("{} = {}{} {}: ", term, say(s.added), meets, say(s.before));
   if (v.past_end) {
@@ -62,7 +62,7 @@ std::string RunningSum::round_sentence(int point) const {
     return fmt::format("{} overflows: {} is past its largest number.", a.label, say(v.unrounded));
   }
   if (v.promotes) {
-    return fmt::format("The part, {}, goes into the FP32 total, now {}, and starts again at 0.",
+    return fmt::format("The partial sum, {}, joins the FP32 total, now {}, and restarts at 0.",
                        after, significant(s.extra, 6));
   }
   if (v.past_end) return fmt::format("{} stays at {}, its largest number.", a.label, after);
@@ -104,10 +104,10 @@ std::string RunningSum::last_sentence() const {
                                             : fmt::format("{:.1f}", a.error_percent));
 }
 
-/// What is said beside the term.
+/// The note beside the term.
 RunningSum::Note RunningSum::term_note(int point) const {
   const StepView v = view(point);
-  if (!v.single_addition) return {"a tree of additions answers, not one", "a tree adds"};
+  if (!v.single_addition) return {"a tree of additions, not just one", "a tree adds"};
   if (!std::isfinite(v.spacing)) return {};
   const std::string spacing = spacing_text(v.spacing);
   std::string full = fmt::format("spacing here: {}", spacing);
@@ -118,11 +118,11 @@ RunningSum::Note RunningSum::term_note(int point) const {
   return {full, spacing + " apart"};
 }
 
-/// What is said beside the accumulator's new value.
+/// The note beside the accumulator's new value.
 RunningSum::Note RunningSum::fate_note(int point) const {
   const Step& s = step(point);
   const StepView v = view(point);
-  if (!v.single_addition) return {"the answer so far", "so far"};
+  if (!v.single_addition) return {"the result so far", "so far"};
   const std::string off = significant(std::abs(v.rounding_error), 3);
   Note note{fmt::format("rounded {} by {}", name_of(v.direction), off),
             fmt::format("{} {}", name_of(v.direction), off)};

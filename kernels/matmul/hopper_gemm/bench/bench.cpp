@@ -20,7 +20,7 @@ namespace metric = simt::metric;
 
 constexpr const char* kWhatIsCompared =
     "Against double at 256 elements of C, its corners among them, none of the others NaN; "
-    "tolerance: what the tensor cores may cut off, and C's rounding to BF16.";
+    "tolerance: the tensor cores' truncation, and C's rounding to BF16.";
 
 constexpr int kLaunchesOfShares = 50;
 
@@ -103,7 +103,7 @@ class Bench : public lab::Bench {
     return fmt::format("{} x {} x {}", s.m, s.n, s.k);
   }
 
-  /// All algorithms that the library proposes are its configurations.
+  /// The library's configurations are all algorithms that it proposes.
   lab::Rung library_rung(Problem& problem, const std::string& name, const char* rate_id,
                          bool fast_accumulation) {
     lab::Rung peer;
@@ -132,9 +132,9 @@ class Bench : public lab::Bench {
     plan.shape = shape;
     plan.cells = {{"size", lab::Cell(shape)}};
     plan.rounds = sizes_.rounds;
-    // Of a turn four fifths settle, the rest counts.
+    // Four fifths of a turn let it settle, the rest counts.
     plan.turn = {0.8 * sizes_.turn_ms, 20, 8, 20};
-    plan.flush_l2 = false;  // products take longer than the bytes do, and the load must not pause
+    plan.flush_l2 = false;  // products take longer than the bytes, and the load must not pause
     return plan;
   }
 
@@ -161,7 +161,7 @@ class Bench : public lab::Bench {
       plan.peers = {library_rung(problem, library_.name + " BF16", "library_bf16", false)};
     }
     plan.rungs = {rung_of(Variant::persistent, problem, true)};
-    plan.flush_l2 = true;  // each byte of B is used for 64 products alone: it must come from DRAM
+    plan.flush_l2 = true;  // each byte of B is used for only 64 products: it must come from DRAM
     return plan;
   }
 
@@ -201,7 +201,7 @@ class Bench : public lab::Bench {
               counted);
   }
 
-  /// Every compiled kernel over sizes that its tiles divide and such that they do not.
+  /// Every compiled kernel, at sizes that its tiles divide and at others.
   void check_all_sizes() {
     const auto all = kernels_.configurations();
     double checked = 0;
@@ -225,7 +225,7 @@ class Bench : public lab::Bench {
 
   // ---- FP8 ----------------------------------------------------------------------------------------
 
-  /// One kernel beside one way of the library's.
+  /// One kernel beside one of the library's modes.
   void climb_fp8(std::vector<lab::Timed>& rows, bool scaled, const char* name, const char* peer,
                  double from, double to) {
     const int edge = sizes_.fp8_edge;
@@ -337,7 +337,7 @@ class Bench : public lab::Bench {
     report.add(
         lab::within("fp8_block_scaled_error", mean, 0.02,
                     "Mean relative error in percent on numbers uniform in 0.5-1.5; tolerance: "
-                    "what FP32 sums of 128 products each leave."));
+                    "the error of FP32 sums of 128 products each."));
   }
 
   std::string summary() const {

@@ -6,17 +6,17 @@
 
 namespace tilestep::hopper_gemm {
 
-/// What is timed: C = A·B^T of random numbers, C in BF16.
+/// The timed work: C = A·B^T of random numbers, C in BF16.
 struct BenchSizes {
   std::vector<int> edges = {4096, 8192, 16384};  ///< m = n = k
   int counted_edge = 4096;                       ///< one of them
   GemmShape thin = {64, 8192, 8192};             ///< few rows: B's bytes count
   int fp8_edge = 8192;
-  /// Of zeros beside random data; by stages m and n are this, and k is four times as much.
+  /// For zeros beside random data; for the stages m and n are this, and k is four times as large.
   int swept_edge = 4096;
   std::vector<GemmShape> checked = {{64, 64, 64},    {136, 200, 128},   {200, 1000, 136},
                                     {256, 256, 256}, {1000, 136, 1000}, {1, 8, 16}};
-  /// Tile after tile, by k; m and n are this.
+  /// For tile after tile, by k; m and n are this.
   int wide_edge = 8192;
   std::vector<int> depths = {256, 512, 1024, 2048, 8192};
   int products = 4096;  ///< of the stage that stays
@@ -24,7 +24,7 @@ struct BenchSizes {
   double turn_ms = 2000;  ///< of a kernel in a round
   bool quick = false;     ///< the ladder of the edges alone
 
-  /// What the emulation does in a moment.
+  /// Sizes that the emulation finishes in a moment.
   static BenchSizes tiny() {
     return {{64}, 64, {64, 64, 128}, 128, 64, {{136, 64, 72}}, 128, {64}, 8, 1, 0};
   }

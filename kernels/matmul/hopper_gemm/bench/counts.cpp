@@ -37,8 +37,8 @@ class Counts : BenchPart {
     return value ? lab::Cell(*value) : lab::Cell();
   }
 
-  /// C's way through shared memory with the swizzle and without, where the tensor cores have nothing else to
-  /// do: one k-tile.
+  /// C's stores through shared memory with the swizzle and without, while the tensor cores have nothing else
+  /// to do: one k-tile.
   void count_stores() {
     if (!device_.counters().available) return;
     const int edge = sizes_.counted_edge;
@@ -46,9 +46,9 @@ class Counts : BenchPart {
     Problem problem(device_, shape, DataType::bf16, Data::random, false);
     lab::Table table{
         "store_conflicts",
-        fmt::format("persistent at {0} x {0} x 64: C's tiles on their way out", edge),
+        fmt::format("persistent at {0} x {0} x 64: stores of C's tiles", edge),
         {column("layout", "layout"), whole("wavefronts", "wavefronts of stores"),
-         whole("conflicts", "of them by conflicts"), whole("matrices", "8 x 8 matrices stored")}};
+         whole("conflicts", "of them conflicts"), whole("matrices", "8 x 8 matrices stored")}};
     for (const bool plain : {false, true}) {
       const int number = configuration_where(kernels_, [plain](const Configuration& c) {
         return c.variant == Variant::persistent && c.rows == 128 && c.cluster == 1 &&
@@ -67,7 +67,7 @@ class Counts : BenchPart {
     report_.add(std::move(table));
   }
 
-  /// What the order of the tiles and sharing B save.
+  /// The savings from the order of the tiles and from sharing B.
   void count_rasters() {
     if (!device_.counters().available) return;
     const int edge = sizes_.fp8_edge;
@@ -75,7 +75,7 @@ class Counts : BenchPart {
     lab::Table table{
         "raster_bytes",
         fmt::format("persistent at {}³, by the order of C's tiles", edge),
-        {column("raster", "order"), whole("cluster", "blocks of a cluster"),
+        {column("raster", "order"), whole("cluster", "blocks/cluster"),
          whole("dram_bytes", "DRAM traffic", "MB"), whole("l2_bytes", "L2 reads", "MB")}};
     for (const Raster raster : all_of<Raster>()) {
       for (const int cluster : {1, 2}) {
@@ -96,12 +96,12 @@ class Counts : BenchPart {
     report_.add(std::move(table));
   }
 
-  /// Passes of shared memory for a matrix of 8 x 8 numbers: derived, traced from the addresses that the kernel
-  /// used, counted.
+  /// Shared-memory passes for a matrix of 8 x 8 numbers: derived, traced from the kernel's addresses, and
+  /// counted.
   void count_matrices() {
     lab::Table table{"conflicts",
-                     "Passes of shared memory for an 8 x 8 matrix of 16-bit numbers",
-                     {column("access", "access"), whole("row_bytes", "bytes of a row", "B"),
+                     "Shared-memory passes for an 8 x 8 matrix of 16-bit numbers",
+                     {column("access", "access"), whole("row_bytes", "row bytes", "B"),
                       column("layout", "layout"), whole("derived", "derived"),
                       real("traced", "traced", "", 2), real("counted", "counted", "", 2)}};
     constexpr int kRepeats = 1024;

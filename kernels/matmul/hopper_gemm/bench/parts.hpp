@@ -5,14 +5,14 @@
 #include "kernels/matmul/hopper_gemm/bench/bench.hpp"
 #include "kernels/matmul/hopper_gemm/run/problem.hpp"
 
-/// What the bench has beside its ladders, each adding tables and measurements to the bench's report.
+/// The bench's parts besides its ladders; each adds tables and measurements to the bench's report.
 namespace tilestep::hopper_gemm {
 
 /// Number of the first compiled configuration that is `wanted`. Throws Error if there is none.
 int configuration_where(const Kernels& kernels,
                         const std::function<bool(const Configuration&)>& wanted);
 
-/// What the parts of the bench work with.
+/// The inputs of the bench's parts.
 class BenchPart {
  public:
   BenchPart(lab::Bench& bench, const BenchSizes& sizes)
@@ -30,20 +30,20 @@ class BenchPart {
   lab::Report& report_;
 };
 
-// ---- what the hardware counts: bench_counts.cpp ---------------------------------------------------
+// ---- hardware counters: counts.cpp ----------------------------------------------------------------
 
-/// Conflicts of stores in shared memory. The hardware also counts that TMA or a wgmma comes between.
+/// Bank conflicts of stores in shared memory. The hardware also counts interference from TMA or wgmma.
 lab::Counter store_conflicts();
 lab::Counter dram_traffic();  ///< MB, read and written
 lab::Counter l2_reads();      ///< MB
-/// C's way out of shared memory with the swizzle and without, bytes by the order of the tiles, passes of
-/// matrices; nothing where there are no counters, but for the passes that follow from addresses.
+/// C's stores through shared memory with the swizzle and without, bytes by the order of the tiles, passes of
+/// matrices; without counters only the passes that follow from addresses.
 void add_counts(lab::Bench& bench, const BenchSizes& sizes);
 
-// ---- stages, data, instructions, resources: bench_roofs.cpp ---------------------------------------
+// ---- stages, data, instructions, resources: roofs.cpp ---------------------------------------------
 
-/// How many stages are enough, what the data change, what one wgmma takes, and what the compiled kernels
-/// take of a multiprocessor.
+/// The number of stages needed, the effect of the data, the cycles of one wgmma, and the compiled kernels'
+/// share of a multiprocessor.
 void add_roofs(lab::Bench& bench, const BenchSizes& sizes);
 
 }  // namespace tilestep::hopper_gemm

@@ -14,7 +14,7 @@ namespace {
 
 using lab::column, lab::real, lab::whole;
 
-/// Of a multiprocessor in dense BF16 (tensor_cycles).
+/// Per multiprocessor, in dense BF16 (tensor_cycles).
 constexpr double kFlopsACycle = 4096;
 
 /// Times and traces parts of a multiprocessor.
@@ -41,16 +41,16 @@ class Roofs : BenchPart {
     const int number =
         configuration_where(kernels_, [](const Configuration& c) { return c.any_stages; });
     const Configuration& one = kernels_.configurations()[static_cast<std::size_t>(number)];
-    // Four times as deep as wide: beginning and end of a block shall weigh little beside its k-tiles.
+    // Four times as deep as wide: a block's prologue and epilogue weigh little beside its k-tiles.
     const int edge = sizes_.swept_edge, depth = 4 * edge;
     const std::string shape = fmt::format("{0} x {0} x {1}", edge, depth);
     Problem problem(device_, {edge, edge, depth}, DataType::bf16, Data::random, false);
-    lab::Table table{"stages_measured",
-                     fmt::format("warp-specialized, 128x256x64, {}, by stages", shape),
-                     {whole("stages"), real("tflops", "rate", "TFLOP/s", 2),
-                      real("cycles", "cycles a k-tile", "cycles", 0),
-                      real("predicted", "predicted", "cycles", 0), real("p10", "", "TFLOP/s", 2),
-                      real("p90", "", "TFLOP/s", 2)}};
+    lab::Table table{
+        "stages_measured",
+        fmt::format("warp-specialized, 128x256x64, {}, by stages", shape),
+        {whole("stages"), real("tflops", "rate", "TFLOP/s", 2),
+         real("cycles", "cycles/k-tile", "cycles", 0), real("predicted", "predicted", "cycles", 0),
+         real("p10", "", "TFLOP/s", 2), real("p90", "", "TFLOP/s", 2)}};
     const double products = 8.0 * tensor_cycles(one.columns);  // four steps, two consumers
     double alone = 0;
     for (int stages = 1; stages <= one.stages; ++stages) {
@@ -61,9 +61,9 @@ class Roofs : BenchPart {
       const double cycles = 2.0 * one.rows * one.columns * 64 * device_.info().multiprocessors *
                             mhz * 1e-6 / rate.median;
       if (stages == 1) alone = cycles;
-      // With one stage nothing overlaps: its k-tile takes the time from asking to landing, and then that of the
-      // products. Of more of them one is multiplied, and given back once the next has landed: the others are on
-      // their way and share that time, until the products alone are longer.
+      // With one stage nothing overlaps: its k-tile takes the time from request to landing plus that of the
+      // products. With more stages one is multiplied, and released once the next has landed: the others are in
+      // flight and share that time, until the products alone take longer.
       const double predicted =
           stages == 1 ? alone : std::max(products, (alone - products) / (stages - 1));
       table.add({stages, rate.median, cycles, predicted, rate.p10, rate.p90});
@@ -73,7 +73,7 @@ class Roofs : BenchPart {
     report_.add(std::move(table));
   }
 
-  /// The shorter k, the more of a tile's time is its way out.
+  /// The shorter k, the larger the share of a tile's time spent storing it.
   void sweep_depth() {
     const auto of_pair = [this](Variant variant) {
       return configuration_where(kernels_, [variant](const Configuration& c) {
@@ -82,8 +82,8 @@ class Roofs : BenchPart {
     };
     const int edge = sizes_.wide_edge;
     lab::Table table{"by_depth",
-                     fmt::format("{0} x {0} x k in BF16, clusters of 2: stores between products, "
-                                 "and beside them",
+                     fmt::format("{0} x {0} x k in BF16, clusters of 2: stores between products "
+                                 "or beside them",
                                  edge),
                      {whole("k"), real("persistent", "persistent", "TFLOP/s", 2),
                       real("ping_pong", "ping-pong", "TFLOP/s", 2),
@@ -127,7 +127,7 @@ class Roofs : BenchPart {
     });
     const int edge = sizes_.swept_edge;
     lab::Table table{"data",
-                     fmt::format("persistent at {}³: what the numbers are", edge),
+                     fmt::format("persistent at {}³: by the data", edge),
                      {column("data", "data"), real("tflops", "rate", "TFLOP/s", 2),
                       whole("clock_mhz", "clock", "MHz"),
                       real("pipe_share", "share of the tensor cores' peak at that clock", "%", 1)}};
@@ -152,9 +152,9 @@ class Roofs : BenchPart {
                      "stays in shared memory, and on stages that TMA fills from L2",
                      {"tile", real("cycles", "stays", "cycles", 1), real("fed", "fed", "cycles", 1),
                       whole("tensor_cycles", "tensor cores alone", "cycles"),
-                      whole("read_cycles", "reads of shared memory", "cycles"),
-                      whole("write_cycles", "writes of what comes", "cycles"),
-                      real("delivered", "comes from L2", "B/cycle", 1),
+                      whole("read_cycles", "shared-memory reads", "cycles"),
+                      whole("write_cycles", "incoming writes", "cycles"),
+                      real("delivered", "from L2", "B/cycle", 1),
                       real("share", "of the tensor cores' rate", "", 3)}};
     std::mt19937 generator = lab::generator_of(7);
     const int blocks = device_.info().multiprocessors;
@@ -201,7 +201,7 @@ class Roofs : BenchPart {
   void add_resources() {
     lab::Table table{
         "resources",
-        "What the compiled kernels take of a multiprocessor",
+        "The compiled kernels' share of a multiprocessor",
         {"rung", "configuration", whole("threads", "", "1/block"),
          whole("registers", "", "1/thread"), whole("spilled", "", "B/thread"),
          whole("shared", "shared memory", "B/block"), whole("blocks", "", "1/multiprocessor")}};

@@ -12,7 +12,7 @@
 namespace tilestep::hopper_gemm {
 namespace {
 
-/// The longest period: a prime, so that no two rows of the sizes that are timed are alike.
+/// The longest period: a prime, so that no two rows of the timed sizes are alike.
 constexpr std::size_t kLongestPeriod = 4194301;
 
 /// For an array of `count` words.
@@ -72,7 +72,7 @@ numeric::Bounded exact_element(const Problem& p, int row, int column) {
 }
 
 /// C against double at its corners and at random elements; none of the others NaN. `slack`: a library may
-/// add up in another order.
+/// add in a different order.
 lab::Closest compare(const Problem& p, double slack) {
   const std::vector<std::uint16_t> got = p.c.download();
   const int pitch = pitch_of<std::uint16_t>(p.shape.n);

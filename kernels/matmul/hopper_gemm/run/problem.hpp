@@ -9,8 +9,8 @@
 
 namespace tilestep::hopper_gemm {
 
-/// A product made ready on the device. A and B repeat a period, so that the host knows each of their
-/// numbers; k is a multiple of 16.
+/// A product prepared on the device. A and B repeat a period, so that the host knows all their numbers; k is
+/// a multiple of 16.
 struct Problem {
   Problem(simt::Device& device, const GemmShape& wanted, DataType of, Data data, bool scaled);
 
@@ -33,13 +33,13 @@ struct Problem {
   double bytes() const;
 };
 
-/// Elements that are compared with double where C is large.
+/// Elements compared with double if C is large.
 inline constexpr int kProbes = 256;
 
-/// A compiled kernel on it; its result is compared with double at kProbes elements.
+/// A compiled kernel on the problem; its result is compared with double at kProbes elements.
 lab::Runnable kernel_on(Problem& problem, int configuration, int stages = 0,
                         Raster raster = Raster::grouped);
-/// The same by an algorithm of the library's.
+/// The same with one of the library's algorithms.
 lab::Runnable library_on(Problem& problem, int algorithm, bool fast_accumulation);
 
 }  // namespace tilestep::hopper_gemm

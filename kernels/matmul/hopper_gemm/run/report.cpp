@@ -15,9 +15,9 @@ namespace {
 
 using lab::column, lab::real, lab::whole;
 
-// ---- what the events say --------------------------------------------------------------------------
+// ---- from the events ------------------------------------------------------------------------------
 
-/// Clock spent between two kinds of a lane's events of one number.
+/// Clock spent between two kinds of a lane's events, for each number.
 std::int64_t spent(const Trace& trace, int lane, What from, What to) {
   std::int64_t sum = 0;
   for (const Event& end : trace.events) {
@@ -31,7 +31,7 @@ std::int64_t spent(const Trace& trace, int lane, What from, What to) {
   return sum;
 }
 
-/// Of a lane's time from its first event to its last.
+/// The share of a lane's time from its first event to its last.
 double share(const Trace& trace, int lane, What from, What to) {
   std::int64_t first = -1;
   std::int64_t last = 0;
@@ -44,7 +44,7 @@ double share(const Trace& trace, int lane, What from, What to) {
   return static_cast<double>(spent(trace, lane, from, to)) / static_cast<double>(last - first);
 }
 
-/// The most k-tiles whose copies were issued and which nobody had given back.
+/// The most k-tiles whose copies were issued and which were not yet released.
 int most_ahead(const Trace& trace) {
   int ahead = 0;
   int most = 0;
@@ -61,12 +61,12 @@ void add_measurements(lab::Report& report, const Outcome& outcome) {
   const auto name = name_of(trace.variant);
   const std::string clock = trace.clock_unit == "cycles"
                                 ? "of the block's cycles"
-                                : "of the words that follow each other there: order, not time";
+                                : "of the emulation's clock, which is order, not time";
   report.add(lab::derived(
       "stage_bytes", name, trace.stage_bytes, "B",
       fmt::format("({} rows of A + {} rows of B) x 128 B of k", trace.rows, trace.columns)));
   report.add(lab::derived("shared_bytes", name, trace.shared_bytes, "B",
-                          "stages, tiles of C on their way out, barriers"));
+                          "stages, tiles of C to be stored, barriers"));
   if (has_producer(trace.variant)) {
     report.add(lab::traced("producer_waiting", name,
                            100 * share(trace, 0, What::waits_empty, What::expects), "%", clock));
@@ -74,7 +74,7 @@ void add_measurements(lab::Report& report, const Outcome& outcome) {
   report.add(lab::traced("consumer_waiting", name,
                          100 * share(trace, 1, What::waits_full, What::issues), "%", clock));
   report.add(lab::traced("most_ahead", name, most_ahead(trace), "k-tiles",
-                         "copies issued, and the stage not yet given back"));
+                         "copies issued, and the stage not yet released"));
 }
 
 // ---- tables ---------------------------------------------------------------------------------------
@@ -87,11 +87,11 @@ std::string lane_name(const Trace& trace, int lane) {
 
 lab::Table event_table(const Trace& trace) {
   lab::Table table{"events",
-                   fmt::format("What happened in block {}, in the order of its clock", trace.block),
-                   {whole("event"), column("lane", "who"), column("what", "what"),
+                   fmt::format("Events in block {}, in clock order", trace.block),
+                   {whole("event"), column("lane", "by"), column("what", "step"),
                     whole("number", "k-tile or tile"), whole("stage"), whole("parity"),
                     whole("clock", "clock", trace.clock_unit), whole("bytes", "bytes", "B"),
-                    whole("pending", "still pending", "B")}};
+                    whole("pending", "pending", "B")}};
   int number = 0;
   for (const Event& event : trace.events) {
     const bool of_stage = event.what < What::stores;
@@ -107,7 +107,7 @@ lab::Table event_table(const Trace& trace) {
 lab::Table tile_table(const Trace& trace) {
   lab::Table table{"tiles",
                    fmt::format("Tiles of C of block {}", trace.block),
-                   {whole("number", "in the launch's order"), whole("row", "row of tiles"),
+                   {whole("number", "launch order"), whole("row", "row of tiles"),
                     whole("column", "column of tiles"), whole("first_row", "first row of C"),
                     whole("first_column", "first column of C")}};
   for (const BlockTile& tile : trace.tiles) {
@@ -117,13 +117,13 @@ lab::Table tile_table(const Trace& trace) {
   return table;
 }
 
-/// Where chunk `chunk` of row `row` lies, in chunks of 16 bytes from the tile's start.
+/// The place of chunk `chunk` of row `row`, in chunks of 16 bytes from the tile's start.
 int chunk_place(int row, int chunk, int row_bytes, int swizzle) {
   const auto plain = static_cast<unsigned>(row * row_bytes + chunk * 16);
   return static_cast<int>(simt::hopper::swizzled_address(plain, swizzle) / 16);
 }
 
-/// How many of 8 rows' chunks with one number fall into the same banks: passes that reading them takes.
+/// The most of 8 rows' chunks with the same number in the same banks: the passes to read them.
 int ways(int row_bytes, int swizzle) {
   int most = 0;
   for (int chunk = 0; chunk < row_bytes / 16; ++chunk) {
@@ -139,10 +139,9 @@ int ways(int row_bytes, int swizzle) {
 lab::Table swizzle_table() {
   lab::Table table{
       "swizzles",
-      "Eight rows of a tile in the 32 banks: passes that reading one chunk of each takes",
-      {whole("swizzle", "swizzle", "B"), whole("row", "bytes of a row", "B"),
-       whole("ways", "passes"), whole("plain_ways", "passes without the swizzle"),
-       whole("extra", "more bytes for it", "B")}};
+      "Eight rows of a tile in the 32 banks: passes to read one chunk of each",
+      {whole("swizzle", "swizzle", "B"), whole("row", "row bytes", "B"), whole("ways", "passes"),
+       whole("plain_ways", "passes without the swizzle"), whole("extra", "extra bytes", "B")}};
   for (const int swizzle : {0, 32, 64, 128}) {
     const int row = swizzle == 0 ? 16 : swizzle;
     table.add({swizzle, row, ways(row, swizzle), ways(row, 0), 0});
@@ -151,13 +150,13 @@ lab::Table swizzle_table() {
 }
 
 lab::Table roof_table(const Trace& trace) {
-  lab::Table table{"roofs",
-                   fmt::format("One wgmma of 64 x n and 32 bytes of k, {} consumer{} to a stage",
-                               trace.readers(), trace.readers() == 1 ? "" : "s"),
-                   {column("tile", "tile"), whole("tensor_cycles", "tensor cores", "cycles"),
-                    whole("read_cycles", "shared memory: reads", "cycles"),
-                    whole("write_cycles", "its share of TMA's writes", "cycles"),
-                    column("bound", "what is slower")}};
+  lab::Table table{
+      "roofs",
+      fmt::format("One wgmma of 64 x n and 32 bytes of k, {} consumer{} per stage", trace.readers(),
+                  trace.readers() == 1 ? "" : "s"),
+      {column("tile", "tile"), whole("tensor_cycles", "tensor cores", "cycles"),
+       whole("read_cycles", "shared memory: reads", "cycles"),
+       whole("write_cycles", "its share of TMA's writes", "cycles"), column("bound", "bound by")}};
   for (const WarpgroupTile tile : all_of<WarpgroupTile>()) {
     const int n = columns_of(tile);
     const int writes = write_cycles(n, trace.readers());
@@ -171,10 +170,10 @@ lab::Table broken_table(const Trace& trace) {
   const Broken& broken = trace.broken;
   lab::Table table{
       "broken",
-      broken.where.empty() ? "What came of it" : fmt::format("What came of it ({})", broken.where),
+      broken.where.empty() ? "Outcome" : fmt::format("Outcome ({})", broken.where),
       {column("outcome", "outcome"), whole("wrong", "wrong elements of C"),
        whole("row", "first wrong row"), whole("column", "column"), real("got", "got", "", 4),
-       real("want", "want", "", 4), column("report", "what was named")}};
+       real("want", "want", "", 4), column("report", "report")}};
   const auto found = [&](auto value) { return broken.wrong > 0 ? lab::Cell(value) : lab::Cell(); };
   table.add({broken.outcome, broken.wrong, found(broken.row), found(broken.column),
              found(broken.got), found(broken.want), broken.report});
@@ -193,17 +192,17 @@ std::string summary_of(const Outcome& outcome) {
                                               : "");
   }
   if (!trace.broken.outcome.empty()) {
-    return fmt::format("{} has no such wait or fence: nothing was left out.",
+    return fmt::format("{} has no such wait or fence: nothing was omitted.",
                        name_of(trace.variant));
   }
   std::string stages = fmt::format("{} stage{} of {} KiB", trace.stages,
                                    trace.stages == 1 ? "" : "s", trace.stage_bytes / 1024);
   if (outcome.plan.asked_stages > trace.stages) {
-    stages += fmt::format(" (of {} asked for; more do not fit)", outcome.plan.asked_stages);
+    stages += fmt::format(" (of {} requested; more do not fit)", outcome.plan.asked_stages);
   }
   return fmt::format(
-      "{}: block {} brought {} k-tile{} through {}, at most {} ahead of those given "
-      "back.",
+      "{}: block {} brought {} k-tile{} through {}, at most {} ahead of those "
+      "released.",
       name_of(trace.variant), trace.block,
       outcome.plan.k_tiles * static_cast<int>(trace.tiles.size()),
       outcome.plan.k_tiles * trace.tiles.size() == 1 ? "" : "s", stages, most_ahead(trace));
@@ -241,9 +240,9 @@ lab::Report report_of(const Outcome& outcome) {
   add_measurements(report, outcome);
   report.add(lab::compared(outcome.c, outcome.reference.value, outcome.reference.bound)
                  .check("result",
-                        "With nothing left out, against double on the same rounded numbers; "
-                        "tolerance: each product and the sum so far lose less than a unit of the "
-                        "largest when they are added, 2^-23 (E4M3: 2^-13), and so does each "
+                        "The unbroken kernel against double on the same rounded numbers; "
+                        "tolerance: in each addition every product and the sum so far lose less "
+                        "than a unit of the largest, 2^-23 (E4M3: 2^-13), and so does each "
                         "group's sum."));
   report.device_lost = outcome.device_lost;
   report.trace = to_json(outcome.trace);

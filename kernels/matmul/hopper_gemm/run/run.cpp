@@ -1,4 +1,4 @@
-// Runs the explained kernel and puts together what its clocks say.
+// Runs the explained kernel and builds the trace from its clocks.
 
 #include <fmt/format.h>
 
@@ -74,7 +74,7 @@ void fill_plan(Outcome& outcome, bool emulated) {
 
 // ---- events ---------------------------------------------------------------------------------------
 
-/// What a site says, and of whom.
+/// A site's event and lane.
 struct SiteMeaning {
   What what;
   int lane;
@@ -99,7 +99,7 @@ void add_clocks(Trace& trace, const std::vector<long long>& clocks, int numbers,
       if (meaning.what < What::stores) {
         event.stage = number % trace.stages;
         event.parity = number / trace.stages % 2;
-        // Nothing was in the ring before its first turn: that phase of "empty" counts as ended.
+        // Before its first round the ring is empty: that phase of "empty" counts as ended.
         if (meaning.what == What::waits_empty) event.parity ^= 1;
       }
       if (meaning.what == What::expects) event.bytes = announced;
@@ -108,7 +108,7 @@ void add_clocks(Trace& trace, const std::vector<long long>& clocks, int numbers,
   }
 }
 
-/// What landed, operand by operand: a tile without a swizzle comes in eight boxes.
+/// The landings, operand by operand: without a swizzle a tile is copied in eight boxes.
 void add_landings(Trace& trace, const Log& log) {
   std::map<unsigned, unsigned> stage_address;  // by the number of the stage's barrier
   for (const simt::AsyncEvent& event : log) {
@@ -117,8 +117,8 @@ void add_landings(Trace& trace, const Log& log) {
     const auto found = stage_address.emplace(key, event.address).first;
     found->second = std::min(found->second, event.address);
   }
-  // Whose bytes they are follows from the copies' order, not from the phase that they are counted in: a
-  // barrier that was told too little is in the next one already.
+  // The k-tile of the bytes follows from the copies' order, not from the phase that counts them: a barrier
+  // that was told too few bytes is already in the next phase.
   std::map<std::pair<int, bool>, std::int64_t> landed;  // of a stage's operand
   std::map<std::pair<int, bool>, Event> landings;
   for (const simt::AsyncEvent& event : log) {
@@ -143,7 +143,7 @@ void add_landings(Trace& trace, const Log& log) {
   for (const auto& [key, landing] : landings) trace.events.push_back(landing);
 }
 
-/// Where no thread has looked on, the end of a phase is the emulator's word.
+/// Without a watching thread, the end of a phase comes from the emulator.
 void add_flips(Trace& trace, const Log& log) {
   if (has_producer(trace.variant)) return;
   for (const simt::AsyncEvent& event : log) {
@@ -158,8 +158,8 @@ void add_flips(Trace& trace, const Log& log) {
 }
 
 void sort_events(Trace& trace) {
-  // Within one clock: k-tile after k-tile, since a stage is given back before it is filled again; a tile is
-  // stored after its last.
+  // Within one clock: k-tile after k-tile, since a stage is released before it is refilled; a tile is stored
+  // after its last k-tile.
   const auto turn = [&trace](const Event& event) {
     return event.what < What::stores ? 2 * event.number
                                      : 2 * (event.number + 1) * trace.k_tiles() - 1;
@@ -187,7 +187,7 @@ int numbers_of(const Outcome& outcome) {
   return std::max({kSites, tiles, tiles * outcome.plan.k_tiles});
 }
 
-/// Which elements of C are wrong; NaN is.
+/// Which elements of C are wrong; NaN counts as wrong.
 std::vector<bool> wrong_elements(const Outcome& outcome, const std::vector<float>& c) {
   std::vector<bool> wrong(c.size());
   for (std::size_t i = 0; i < c.size(); ++i) {
@@ -220,7 +220,7 @@ void judge(Outcome& outcome, const std::vector<float>& c) {
   trace.broken.outcome = trace.broken.wrong > 0 ? "wrong numbers" : "right";
 }
 
-/// Whether a wait was given up, and which.
+/// Whether a wait was abandoned, and which.
 void judge_waits(Outcome& outcome, const std::vector<long long>& clocks, int numbers) {
   Broken& broken = outcome.trace.broken;
   for (int site = 0; site < kSites; ++site) {
@@ -237,8 +237,8 @@ void judge_waits(Outcome& outcome, const std::vector<long long>& clocks, int num
   }
 }
 
-/// Throws Error for what an edited kernel left unrecorded of the steps that its source marks: their events would be
-/// missing from the picture, and nothing would say so.
+/// Throws Error if an edited kernel did not record all steps that its source marks: their events would be missing
+/// from the picture without notice.
 void require_recorded(const Trace& trace) {
   for (const What what : all_of<What>()) {
     if (what == What::lands || trace.lines[static_cast<std::size_t>(what)] == 0) continue;
@@ -272,7 +272,7 @@ void fill_events(Outcome& outcome, const std::vector<long long>& clocks, int num
   sort_events(trace);
 }
 
-/// Orders in which the hardware may do things, and threads run.
+/// Possible orders of asynchronous completions and of threads.
 struct Attempt {
   simt::Completion completion;
   simt::ThreadOrder threads;
@@ -286,7 +286,7 @@ constexpr Attempt kAttempts[] = {
     {simt::Completion::earliest, simt::ThreadOrder::descending,
      "emulated, copies and products at the earliest moment"}};
 
-/// With the kernels of `device`; those that were built in where that is a GPU.
+/// With the kernels of `device`; the built-in ones if that is a GPU.
 std::unique_ptr<simt::Device> emulated_device(const simt::Device& device, const Attempt& attempt,
                                               bool report, Log* log) {
   static const simt::KernelEntry kTable[] = {{"hopper_gemm", kernels_emulated}};
@@ -298,7 +298,7 @@ std::unique_ptr<simt::Device> emulated_device(const simt::Device& device, const 
                                    .log = log});
 }
 
-/// The broken kernel in one order, without a watch.
+/// The broken kernel in one order, without checking.
 void try_attempt(Outcome& outcome, const simt::Device& device, const Attempt& attempt,
                  const Explanation& what, std::vector<long long>& clocks) {
   Log log;
@@ -318,8 +318,8 @@ void try_attempt(Outcome& outcome, const simt::Device& device, const Attempt& at
   fill_events(outcome, clocks, what.numbers, log);
 }
 
-/// One order of copies and products after the other, until the numbers are wrong; what is unsafe is said
-/// by a run that watches.
+/// Tries one order of copies and products after the other, until the numbers are wrong; a checking run reports
+/// what is unsafe.
 void run_broken_emulated(Outcome& outcome, const simt::Device& device) {
   const int numbers = numbers_of(outcome);
   const Explanation what = explanation_of(outcome, numbers);
@@ -364,7 +364,7 @@ void run_emulated(Outcome& outcome, const simt::Device& asked, lab::Progress& pr
   }
 }
 
-/// The GPU has ended the kernel, and has no clocks to show for it: the picture is of the emulation.
+/// The GPU ended the kernel and there are no clocks: the picture is of the emulation.
 void show_lost(Outcome& outcome, const simt::Device& device, const DeviceLost& error) {
   run_broken_emulated(outcome, device);
   outcome.device_lost = true;
@@ -376,7 +376,7 @@ void show_lost(Outcome& outcome, const simt::Device& device, const DeviceLost& e
   broken.where = "on the GPU";
 }
 
-/// On a GPU what happens, happens.
+/// Runs on the GPU, with whatever order it takes.
 void run_on_gpu(Outcome& outcome, simt::Device& device) {
   const int numbers = numbers_of(outcome);
   std::vector<long long> clocks;
@@ -414,7 +414,7 @@ std::vector<float> run_explained(simt::Device& device, const Explanation& what,
   } catch (const DeviceLost&) {
     throw;
   } catch (const Error&) {
-    download();  // what has happened before is known all the same
+    download();  // earlier events are known all the same
     throw;
   }
   download();

@@ -9,7 +9,7 @@
 namespace tilestep::hopper_gemm::SIMT_BACKEND {
 namespace {
 
-/// Of the variants in which all threads do everything.
+/// For the variants without specialization.
 template <class T, class R, class Out, class Tape>
 void start_as(const Call& call, Variant variant, const Task& task, const R& ring,
               const Arrays<Out>& arrays, const Tape& tape) {
@@ -39,7 +39,7 @@ void explain_together(const Call& call, const Explanation& what, const Task& tas
       call.start(mma_sync<T, AnyRing, float, Explained>, arrays.a(), arrays.b(), arrays.out(), task,
                  ring, witness);
     } else {
-      throw Error("hopper-gemm: mma-sync multiplies bf16 alone; allowed: bf16");
+      throw Error("hopper-gemm: mma-sync supports only bf16; allowed: bf16");
     }
   });
 }

@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// How a launch is put together: what the files that start kernels have in common.
+/// How a launch is put together: shared by the files that launch kernels.
 
 #include <cstddef>
 #include <cstdint>
@@ -55,7 +55,7 @@ TensorMaps maps_of(const R& ring, int cluster, const GemmShape& shape, const Ope
 
 // ---- starting one -------------------------------------------------------------------------------
 
-/// A launch, or with `resources` what the launch would take.
+/// A launch, or with `resources` the resources it would need.
 struct Call {
   simt::Device& device;
   simt::Launch launch;
@@ -71,7 +71,7 @@ struct Call {
   }
 };
 
-/// Arrays of a launch with T's elements and C in Out.
+/// A launch's arrays with T's elements and C in Out.
 template <class Out>
 struct Arrays {
   const Operands& operands;
@@ -82,12 +82,12 @@ struct Arrays {
   auto out() const { return simt::global(c, "C"); }
 };
 
-/// The ring of a run that is explained: of any size.
+/// The ring of an explained run: any size.
 inline AnyRing ring_of(const Plan& plan) {
   return {plan.stages, plan.swizzle, plan.consumers, plan.rows / kWgmmaRows};
 }
 
-/// Calls run(tile), a std::type_identity<Tile<…>>, of the columns and elements of what is explained.
+/// Calls run(tile), a std::type_identity<Tile<…>>, for the columns and elements of the explained launch.
 template <class Run>
 void with_tile(const Explanation& what, Run run) {
   simt::with_constant<64, 128, 256>("hopper-gemm: columns", what.plan.columns, [&](auto columns) {
@@ -107,7 +107,7 @@ void with_tile(const Explanation& what, Run run) {
 
 using TimedRing = FixedRing<4, 2>;
 using OneStage = FixedRing<1, 2>;
-/// Of as many stages as are asked for.
+/// With the requested number of stages.
 struct SweptRing {
   int stages;
   static constexpr int swizzle = 128, consumers = 2, sharing = 2;
@@ -116,15 +116,15 @@ using TakenInTurn = FixedRing<4, 2, 128, 1>;
 template <int kColumns>
 using Bf16Tile = Tile<kColumns, Format::bf16>;
 
-// ---- what the files give launch.cu -----------------------------------------------------------------
+// ---- for launch.cu ---------------------------------------------------------------------------------
 
-/// together_start.cu: the kernels in which all threads do everything, and the one on mma.sync.
+/// launch_together.cu: the kernels without specialization, and the one on mma.sync.
 void explain_together(const Call& call, const Explanation& what, const Task& task,
                       const Arrays<float>& arrays, const Explained& witness);
 void start_together(const Call& call, int configuration, const Task& task,
                     const Arrays<std::uint16_t>& arrays);
 
-/// specialized_start.cu: the kernels with a producer.
+/// launch_specialized.cu: the kernels with a producer.
 void explain_specialized(const Call& call, const Explanation& what, const Task& task,
                          const Arrays<float>& arrays, const Explained& witness);
 void start_specialized(const Call& call, int configuration, const Task& task,

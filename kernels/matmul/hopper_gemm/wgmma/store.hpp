@@ -1,13 +1,13 @@
 #pragma once
 
 /// \file
-/// How a warpgroup's sums leave its registers: straight to C, or through shared memory by TMA.
+/// How a warpgroup stores its accumulators: straight to C, or through shared memory by TMA.
 
 #include "kernels/matmul/hopper_gemm/wgmma/tiles.hpp"
 
 namespace tilestep::hopper_gemm::SIMT_BACKEND {
 
-/// Two neighbours of a row of C as they are stored.
+/// Two neighbouring elements of a row of C, as stored.
 template <class Out>
 struct Pair;
 template <>
@@ -29,8 +29,8 @@ __device__ __forceinline__ void store_pair(simt::Global<Out> c, const GemmShape&
   simt::as<typename Pair<Out>::Bits>(c)[at / 2] = Pair<Out>::of(x, y);
 }
 
-/// Straight to C, whose rows are `pitch_of<Out>(n)` elements apart: four lanes store 32 or 16 bytes in one
-/// piece.
+/// Straight to C, whose rows are `pitch_of<Out>(n)` elements apart: four lanes store 32 or 16 contiguous
+/// bytes.
 template <class T, class Out>
 __device__ __forceinline__ void store_sums(simt::Global<Out> c, const typename T::Sums& sums,
                                            const GemmShape& shape, const TilePlace& place) {
@@ -52,9 +52,9 @@ __device__ __forceinline__ void store_sums(simt::Global<Out> c, const typename T
   }
 }
 
-/// Writes 128 bytes of each of a warp's 16 rows to a tile with the 128-byte swizzle, or without any; `first`
-/// is the first column's block of 8. With it the rows of each 8 × 8 matrix lie in all 32 banks, without it in
-/// the same 4.
+/// Writes 128 bytes of each of a warp's 16 rows to a tile, with the 128-byte swizzle or without one; `first`
+/// is the first column's block of 8. With it the rows of each 8 × 8 matrix fall into all 32 banks, without it
+/// into the same 4.
 template <bool kSwizzled, class Sums>
 __device__ __forceinline__ void stage_sums(const Sums& sums, unsigned tile, int first,
                                            std::uint16_t) {
@@ -71,7 +71,7 @@ __device__ __forceinline__ void stage_sums(const Sums& sums, unsigned tile, int 
     stmatrix_x4(tile + static_cast<unsigned>(chunk * 16), matrices);
   }
 }
-/// FP32: two lanes of neighbouring rows meet in a bank.
+/// FP32: two lanes of neighbouring rows hit the same bank.
 template <bool kSwizzled, class Sums>
 __device__ __forceinline__ void stage_sums(const Sums& sums, unsigned tile, int first, float) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -90,9 +90,9 @@ __device__ __forceinline__ void stage_sums(const Sums& sums, unsigned tile, int 
   }
 }
 
-/// Through shared memory, 128 bytes of the rows at a time, two tiles in turn. TMA leaves out what lies
-/// outside of C, and reads the tiles while the warpgroup is in its next products. `parts` counts them, from
-/// 0 in the block's first tile of C.
+/// Through shared memory, 128 bytes of the rows at a time, alternating between two tiles. TMA skips elements
+/// outside C, and reads the tiles while the warpgroup runs its next products. `parts` counts them, from 0 in
+/// the block's first tile of C.
 template <class T, class Out, class S, class Tape>
 __device__ __forceinline__ void store_by_tma(const TensorMap& c, const typename T::Sums& sums,
                                              const S& stages, const TilePlace& place, int consumer,
@@ -103,11 +103,11 @@ __device__ __forceinline__ void store_by_tma(const TensorMap& c, const typename 
   for (int part = 0; part < T::kColumns / kColumns; ++part, ++parts) {
     const unsigned tile = stages.stored(consumer, parts % kStoredTiles);
     if (speaks && !tape.does(Fault::no_store_wait)) store_wait<kStoredTiles - 1>();
-    // What the tile held must have been read before it is written …
+    // The tile's old contents must have been read before it is overwritten …
     if (!tape.does(Fault::no_write_meeting)) named_barrier_sync(1 + consumer, kWarpgroup);
     stage_sums<Tape::kSwizzledStores>(sums, tile, part * kColumns / 8, Out{});
     if (!tape.does(Fault::missing_fence)) publish_to_async_proxy();
-    // … and all must have written before TMA reads it.
+    // … and all threads must have written before TMA reads it.
     if (!tape.does(Fault::no_store_meeting)) named_barrier_sync(1 + consumer, kWarpgroup);
     if (speaks) {
       store(c, tile, place.column + part * kColumns, place.row);

@@ -1,13 +1,13 @@
 #pragma once
 
 /// \file
-/// What the lesson's kernels share: the ring of stages in shared memory, whose turn it is, which tile of
-/// C comes when, and who witnesses what happens.
+/// Shared by the lesson's kernels: the ring of stages in shared memory, the current stage and parity, the
+/// order of C's tiles, and the recording of events.
 ///
-/// A stage holds 128 bytes of k: 64 numbers of BF16 or FP16, 128 of E4M3. Of A it has 64 rows for each
-/// warpgroup that multiplies, of B the tile's columns (B is given turned, n × k, so that k is the fastest
-/// index of both). With a swizzle of W bytes a tile lies in panels of W bytes of k: 128 / W panels, each with
-/// all rows; without one the panels have 16 bytes, as wgmma then wants them.
+/// A stage holds 128 bytes of k: 64 numbers of BF16 or FP16, 128 of E4M3. It has 64 rows of A for each
+/// consumer warpgroup, and the tile's columns of B (B is stored transposed, n × k, so that k is the fastest
+/// index of both). With a W-byte swizzle a tile is stored in panels of W bytes of k: 128 / W panels, each with
+/// all rows; without one the panels have 16 bytes, as wgmma then requires.
 
 #include <cstdint>
 
@@ -21,12 +21,12 @@ using namespace simt::hopper;
 constexpr int kWarpgroup = 128;   // threads
 constexpr int kDepthBytes = 128;  // of k, in a stage
 constexpr int kSteps = kDepthBytes / kWgmmaBytes;
-constexpr int kAlignment = 1024;   // of a tile: what the pattern of the widest swizzle takes
-constexpr int kStoredBytes = 128;  // of a row of C that is on its way out by TMA
+constexpr int kAlignment = 1024;   // of a tile: the period of the widest swizzle
+constexpr int kStoredBytes = 128;  // of a row of C in a tile stored by TMA
 constexpr int kStoredTile = kWgmmaRows * kStoredBytes;
-constexpr int kStoredTiles = 2;  // of a warpgroup
+constexpr int kStoredTiles = 2;  // per warpgroup
 
-/// What is fixed for a kernel: kColumns of C a block, kRows of it a warpgroup, and what is multiplied.
+/// Fixed per kernel: kColumns of C per block, kRows of it per warpgroup, and the format of the operands.
 template <int kC, Format kF>
 struct Tile {
   static constexpr int kColumns = kC;
@@ -37,19 +37,19 @@ struct Tile {
   using Sums = float[kC / 2];
 };
 
-/// How the ring is laid out: chosen when the kernel runs …
+/// The layout of the ring: chosen at run time …
 struct AnyRing {
   int stages, swizzle, consumers;
-  int sharing;  ///< consumers that read a stage: all, each its 64 rows, or one, in turn
+  int sharing;  ///< consumers that read a stage: all, 64 rows each, or one, in turn
 };
-/// … or when it is compiled, as for the kernels that are timed.
+/// … or at compile time, as for the timed kernels.
 template <int kStages, int kConsumers, int kSwizzle = 128, int kSharing = kConsumers>
 struct FixedRing {
   static constexpr int stages = kStages, swizzle = kSwizzle, consumers = kConsumers,
                        sharing = kSharing;
 };
 
-/// The stages in shared memory, by addresses that the instructions take, then what is on its way out, then
+/// The stages in shared memory, as addresses for the instructions, then the tiles of C to be stored, then
 /// the barriers.
 template <class T, class R>
 struct Stages {
@@ -90,7 +90,7 @@ struct Stages {
   }
 };
 
-/// Lays the ring out in dynamic shared memory and gives its parts their names.
+/// Lays the ring out in dynamic shared memory and names its parts.
 template <class T, class R>
 __device__ __forceinline__ Stages<T, R> lay_out(const R& ring, int shared_bytes) {
   const unsigned raw = simt::shared_address(
@@ -107,7 +107,7 @@ __device__ __forceinline__ Stages<T, R> lay_out(const R& ring, int shared_bytes)
   return stages;
 }
 
-/// Which stage is next, and the parity of its phase.
+/// The next stage, and the parity of its phase.
 struct Turn {
   int stage = 0;
   unsigned parity = 0;
@@ -119,7 +119,7 @@ struct Turn {
       parity ^= 1;
     }
   }
-  /// Over so many stages that another reads.
+  /// Skips `count` stages that the other consumer reads.
   template <class R>
   __device__ __forceinline__ void skip(const R& ring, int count) {
     const int ahead = stage + count;
@@ -130,8 +130,8 @@ struct Turn {
 
 // ---- which tile of C ------------------------------------------------------------------------------
 
-/// The tiles of the calling block, one after the other. kCluster blocks of a cluster have neighbours down
-/// C and count as one; a block computes tile b, then b + the number of clusters of the launch …
+/// The tiles of the calling block, one after the other. The kCluster blocks of a cluster have neighbouring
+/// tiles down C and count as one; block b computes tile b, then b + the number of clusters in the launch …
 template <class T, int kCluster>
 class TileWalk {
  public:
@@ -146,7 +146,7 @@ class TileWalk {
   }
   __device__ __forceinline__ void advance() { number_ += static_cast<int>(gridDim.x) / kCluster; }
   __device__ __forceinline__ int number() const { return number_; }
-  /// First row and column of the block's tile; they may lie outside C where C's edge cuts a cluster.
+  /// First row and column of the block's tile; they may be outside C where C's edge cuts a cluster.
   __device__ __forceinline__ TilePlace place(int rank) const {
     const TilePlace tile = tiles_.place(number_);
     return {(tile.row * kCluster + rank) * rows_, tile.column * T::kColumns};
@@ -157,9 +157,9 @@ class TileWalk {
   TileOrder tiles_;
 };
 
-// ---- who looks on ---------------------------------------------------------------------------------
+// ---- recording events -----------------------------------------------------------------------------
 
-/// In a timed kernel nobody does, and all is as it should be.
+/// A timed kernel records nothing and is not broken.
 struct Timed {
   static constexpr bool kRecords = false;
   static constexpr bool kSwizzledStores = true;
@@ -172,20 +172,20 @@ struct Timed {
   }
 };
 
-/// C's tiles leave without a swizzle, to count what it saves.
+/// Stores C's tiles without a swizzle, to count what it saves.
 struct PlainStores : Timed {
   static constexpr bool kSwizzledStores = false;
 };
 
-/// In an explained one the first thread of each warpgroup of the chosen block writes down the clock when
-/// something happens: one store, so that what is explained is as nearly as can be what is timed. It may leave
-/// something out on purpose; a wait may then last for ever, so it is given up after a while.
+/// In an explained kernel the first thread of each warpgroup of the chosen block records the clock at each
+/// event: one store, so that the explained kernel stays as close as possible to the timed one. It may omit
+/// something on purpose; a wait may then never end, so it is abandoned after a while.
 struct Explained {
   static constexpr bool kRecords = true;
   static constexpr bool kSwizzledStores = true;
 
   simt::Global<long long>
-      clocks;  ///< kSites + 1 rows of `numbers`; the last: waits given up, by their site
+      clocks;  ///< kSites + 1 rows of `numbers`; the last: abandoned waits, by site
   int numbers;
   int block;
   Fault fault;
@@ -199,12 +199,12 @@ struct Explained {
   }
   __device__ __forceinline__ bool does(Fault what) const {
 #if defined(__CUDACC__)
-    // A product's wait that may be left out would keep the compiler from running products side by side.
+    // A product wait that can be omitted would keep the compiler from overlapping products.
     if (what > Fault::last_of_knob) return false;
 #endif
     return fault == what;
   }
-  /// Copies that nobody has waited for must not land in what is another block's by then.
+  /// Copies that no thread has waited for must not land in memory that has gone to another block.
   __device__ __forceinline__ void linger() const {
     if (fault == Fault::none || threadIdx.x != 0) return;
     const long long start = clock64();
@@ -213,7 +213,7 @@ struct Explained {
   }
   __device__ __forceinline__ void wait(unsigned barrier, unsigned parity, int site,
                                        int number) const {
-    // Under a sanitizer a wait may take a hundred times as long; only a broken kernel's lasts for ever.
+    // Under a sanitizer a wait may take a hundred times as long; only a broken kernel's never ends.
     const long long patience = fault == Fault::none ? 1000 * kPatience : kPatience;
     if (!wait_at_most(barrier, parity, patience)) clocks[kSites * numbers + site] = number;
   }

@@ -14,25 +14,25 @@
 #include "kernels/numbers/accumulator_precision/kernels.hpp"
 #include "kernels/numbers/accumulator_precision/report.hpp"
 
-// Every variant multiplies the same E4M3 numbers, which FP16 and BF16 hold exactly, so that what
-// differs is how the products are added up. The reference adds them in FP64, where products of E4M3
-// numbers (multiples of 2^-18) lose nothing.
+// Every variant multiplies the same E4M3 numbers, which FP16 and BF16 hold exactly, so only the
+// additions of the products differ. The reference adds them in FP64, where products of E4M3 numbers
+// (multiples of 2^-18) lose nothing.
 
 namespace tilestep::accumulator_precision {
 namespace {
 
 using lab::column, lab::real, lab::whole;
 
-/// The most that one output may be off, relative to Σ|a·b|, to first order. Each step of an
-/// instruction adds its products to the accumulator, both cut to so many bits of the largest, and
-/// rounds the result; every term is at most Σ|a·b|.
+/// The first-order error bound of one output, relative to Σ|a·b|. Each step of an instruction adds
+/// its products to the accumulator, both cut to a number of bits below the largest, and rounds the
+/// result; every term is at most Σ|a·b|.
 double relative_bound(GemmVariant variant, int k) {
   const auto steps = [&](int group) { return static_cast<double>(k) / group; };
   switch (variant) {
     case GemmVariant::wgmma_fp8:
       return hopper_error_bound({}, k, 1);
     case GemmVariant::wgmma_fp8_promoted:
-      // The parts of 128 add up to no more than the whole; then one FP32 rounding for each part.
+      // The partial sums of 128 add up to no more than the whole; plus one FP32 rounding for each.
       return hopper_error_bound({}, kGemmTile, 1) + steps(kGemmTile) * 0x1p-24;
     case GemmVariant::mma_fp16_acc16:
       // FP16's half spacing for the result; products and accumulator cut by under 2^-20 each; an
@@ -46,7 +46,7 @@ double relative_bound(GemmVariant variant, int k) {
   return 0;
 }
 
-/// A product and its answers in FP64.
+/// A product and its results in FP64.
 class Judged {
  public:
   Judged(const Bench& bench, const GemmShape& shape, GemmData data, unsigned seed)
@@ -72,7 +72,7 @@ class Judged {
   }
 
   GemmProblem problem;
-  /// By variant, once it was compared: |C − exact| / |exact|, Frobenius norms.
+  /// By variant, once compared: |C − exact| / |exact|, Frobenius norms.
   std::array<double, count_of<GemmVariant>()> error_percent{};
 
  private:
@@ -81,8 +81,8 @@ class Judged {
 };
 
 constexpr const char* kBoundDetail =
-    "Largest |c - exact| relative to the sum of |a·b|, over all data and K; the numbers are those "
-    "of the case closest to its bound. Bound: for each step of the instruction one cut of every "
+    "Largest |c - exact| relative to the sum of |a·b|, over all data and K; the numbers are for "
+    "the case closest to its bound. Bound: for each step of the instruction one cut of every "
     "product and of the accumulator, and one of the result, all as large as the whole sum of "
     "|a·b| allows.";
 
@@ -114,7 +114,7 @@ void judge(Bench& bench, GemmVariant variant, double error_percent) {
           straight ? "at least 1 % (then max_error may pass the tolerance)" : "under 0.1 %")});
 }
 
-/// The variants on one product, whose result is compared before it is timed.
+/// The variants on one product; results are compared before timing.
 lab::Climb climb(Bench& bench, GemmData data, double from, double to) {
   const GemmShape shape{bench.sizes.rate_edge, bench.sizes.rate_edge, bench.sizes.judged_depth};
   Judged judged(bench, shape, data, 77);
@@ -256,8 +256,8 @@ void bench_rates(Bench& bench) {
     lab::Climb climb = accumulator_precision::climb(bench, data, from, from + 0.08);
     if (data == GemmData::uniform) {
       bench.add_table("tensor_core_rate",
-                      "What accuracy costs: throughput and error, entries uniform in 0.5-1.5",
-                      shown, climb.rungs);
+                      "Accuracy's price: throughput and error, entries uniform in 0.5-1.5", shown,
+                      climb.rungs);
     }
     all.add(std::move(climb));
   }
@@ -273,10 +273,9 @@ lab::Report bench_report(simt::Device& device, lab::Progress& progress, const Be
     lab::leave_out(report, {"errors against K", "other data", "scales", "the software model"});
     bench_rates(bench);
     lab::append(report.checks, bench.ladder.checks());
-    report.summary =
-        fmt::format("On {} an FP8 product that adds up straight reaches {}, promoted {}.",
-                    device.info().name, bench.headline("gemm_rate", "wgmma-fp8", 0),
-                    bench.headline("gemm_rate", "wgmma-fp8-promoted", 0));
+    report.summary = fmt::format("On {} an FP8 product without promotion reaches {}, with it {}.",
+                                 device.info().name, bench.headline("gemm_rate", "wgmma-fp8", 0),
+                                 bench.headline("gemm_rate", "wgmma-fp8-promoted", 0));
     return report;
   }
   progress.report(0, "multiplying with scales");
@@ -293,13 +292,13 @@ lab::Report bench_report(simt::Device& device, lab::Progress& progress, const Be
   const lab::Measurement* promoted = report.measurement("gemm_error", "wgmma-fp8-promoted");
   if (straight == nullptr || promoted == nullptr) {
     report.summary = fmt::format(
-        "{} has no wgmma (compute capability 9.0), so that only the 16-bit products were measured.",
+        "{} has no wgmma (compute capability 9.0), so only the 16-bit products were measured.",
         device.info().name);
     return report;
   }
   report.summary = fmt::format(
-      "On {} an FP8 product that adds up straight through K = {} is off by {:.2f} %, at {}; adding "
-      "into FP32 every {} along K brings that to {:.4f} %, at {}.",
+      "On {} an FP8 product without promotion over K = {} is off by {:.2f} %, at {}; adding "
+      "to FP32 every {} along K reduces that to {:.4f} %, at {}.",
       device.info().name, sizes.judged_depth, straight->value,
       bench.headline("gemm_rate", "wgmma-fp8", 0), kGemmTile, promoted->value,
       bench.headline("gemm_rate", "wgmma-fp8-promoted", 0));

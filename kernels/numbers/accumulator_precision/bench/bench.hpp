@@ -7,7 +7,7 @@
 #include "kernels/numbers/accumulator_precision/kernels.hpp"
 #include "kernels/numbers/accumulator_precision/report.hpp"
 
-/// What the parts of the bench share.
+/// Shared by the bench's parts.
 namespace tilestep::accumulator_precision {
 
 struct BenchSizes {
@@ -16,8 +16,8 @@ struct BenchSizes {
   int judged_depth = 4096;            ///< one of them, and K of the timed products
   int rate_edge = 4096;               ///< M and N of the timed products
   GemmShape trial = {128, 128, 256};  ///< M · N dot products for each software model
-  int long_depth = 4096;              ///< for the default model alone
-  bool quick = false;                 ///< the rates on uniform data alone
+  int long_depth = 4096;              ///< for the default model only
+  bool quick = false;                 ///< only the rates on uniform data
 
   static BenchSizes of_quick() {
     BenchSizes sizes;
@@ -26,7 +26,7 @@ struct BenchSizes {
   }
 };
 
-/// Where a bench runs, and where its answers go.
+/// A bench's device, and its report.
 struct Bench : lab::Bench {
   const BenchSizes& sizes;
   const Kernels& kernels = kernels_of(device);
@@ -40,7 +40,7 @@ class GemmProblem {
 
   /// Starts `variant` on them.
   void launch(const Bench& bench, GemmVariant variant);
-  /// Runs `variant` and gives C.
+  /// Runs `variant` and returns C.
   std::vector<float> result(const Bench& bench, GemmVariant variant);
   /// The exact C; with `absolute` that of the absolute values of A and B.
   std::vector<double> exact(const Bench& bench, bool absolute);
@@ -54,9 +54,9 @@ class GemmProblem {
   simt::Buffer<float> c_;
 };
 
-/// E4M3 numbers as `GemmProblem` has them; of more the first are the same.
+/// The E4M3 numbers of a `GemmProblem`; a longer list begins with the same numbers.
 std::vector<std::uint8_t> random_e4m3(GemmData data, std::size_t count, unsigned seed);
-/// Of A that the model is tried on, and of B.
+/// The seeds of A and B on which the model is tried.
 inline constexpr unsigned kTrialSeeds[] = {4242, 4243};
 
 /// Errors against k, and how each variant keeps to its bound.

@@ -12,7 +12,7 @@
 namespace tilestep::accumulator_precision {
 namespace {
 
-/// A number as whole · 2^power, and the exponent that it takes part in the alignment with.
+/// A number as whole · 2^power, and its exponent for the alignment.
 struct Summand {
   std::int64_t whole = 0;
   int power = 0;
@@ -70,7 +70,7 @@ float leading_bits(std::int64_t whole, int unit, int mantissa_bits) {
   return std::ldexp(static_cast<float>(kept), unit + cut);
 }
 
-/// What the largest exponent of those that are not 0 cuts to; nothing: all are 0.
+/// The unit that the largest exponent of the nonzero numbers cuts to; nothing if all are 0.
 std::optional<int> unit_of(std::span<const Summand> summands, const HopperModel& model) {
   std::optional<int> largest;
   for (const Summand& each : summands) {

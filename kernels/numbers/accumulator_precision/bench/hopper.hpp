@@ -4,36 +4,36 @@
 #include <span>
 #include <vector>
 
-/// A software model of how a Hopper tensor core adds up FP8 products.
+/// A software model of a Hopper tensor core's FP8 additions.
 namespace tilestep::accumulator_precision {
 
-/// One step takes the accumulator and the exact products of `group` neighbours along k, shifts all
-/// of them to the largest exponent among them, cuts what lies below 2^(largest − fraction_bits),
+/// One step takes the accumulator and the exact products of `group` neighbours along k, aligns all
+/// of them to the largest exponent among them, cuts the bits below 2^(largest − fraction_bits),
 /// adds exactly, and keeps the leading bits of the sum as the new accumulator. DeepSeek-V3
 /// technical report, section 3.3.2 (about 14 bits); Xie et al., "MMA-Sim: bit-accurate reference
-/// model of tensor cores and matrix cores", 2025. The defaults are tried against a GPU by the
-/// lesson's bench, beside other values (table `hopper_model`).
+/// model of tensor cores and matrix cores", 2025. The lesson's bench compares the defaults and other
+/// values with a GPU (table `hopper_model`).
 struct HopperModel {
   int group = 32;
   int fraction_bits = 13;
-  /// A product of significands lies in [1, 4). Whether the exponent that counts is that of the
-  /// normalized product, or just the sum of the factors' exponents.
+  /// A product of significands is in [1, 4). Whether alignment uses the exponent of the normalized
+  /// product, or just the sum of the factors' exponents.
   bool normalized = false;
-  bool toward_zero = true;  ///< what cutting does to negative numbers; else toward −infinity
-  int mantissa_bits = 13;   ///< that the accumulator keeps, cut toward zero
+  bool toward_zero = true;  ///< how negative numbers are cut; otherwise toward −infinity
+  int mantissa_bits = 13;   ///< kept by the accumulator, cut toward zero
 
   bool operator==(const HopperModel&) const = default;
 };
 
-/// Σ a[i]·b[i] of E4M3 bits (no NaN), as FP32. `start` is what the accumulator holds before.
+/// Σ a[i]·b[i] of E4M3 bits (no NaN), as FP32. `start` is the accumulator's initial value.
 float hopper_fp8_dot(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b,
                      const HopperModel& model = {}, float start = 0);
 
-/// One step of a dot product in its parts: the accumulator first, then the products.
+/// One step of a dot product in detail: the accumulator first, then the products.
 struct HopperStep {
-  int unit = 0;  ///< what lies below 2^unit is cut
+  int unit = 0;  ///< bits below 2^unit are cut
   std::vector<double> exact, kept;
-  float after = 0;  ///< what the accumulator holds then
+  float after = 0;  ///< the accumulator afterwards
 };
 HopperStep hopper_step(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b,
                        const HopperModel& model, float start);

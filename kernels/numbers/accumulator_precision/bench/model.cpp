@@ -16,7 +16,7 @@ namespace {
 
 using lab::whole;
 
-/// Share of the outputs that `model` gives bit for bit, in percent.
+/// Percentage of outputs that `model` reproduces bit for bit.
 double equal_percent(const GemmProblem& problem, const std::vector<float>& hardware,
                      const HopperModel& model) {
   const auto k = static_cast<std::size_t>(problem.shape.k);
@@ -30,7 +30,7 @@ double equal_percent(const GemmProblem& problem, const std::vector<float>& hardw
   return 100 * static_cast<double>(equal) / static_cast<double>(hardware.size());
 }
 
-/// A problem and what the hardware made of it.
+/// A problem and the hardware's result.
 struct Trial {
   GemmProblem problem;
   std::vector<float> hardware;
@@ -51,7 +51,7 @@ lab::Table model_table(const GemmShape& trial, const std::vector<Score>& scores)
       "hopper_model",
       fmt::format("Models of the FP8 path: share of {} dot products of {} that are bit-equal",
                   trial.m * trial.n, trial.k),
-      {whole("fraction_bits", "fraction bits"), whole("group", "products a step"),
+      {whole("fraction_bits", "fraction bits"), whole("group", "products/step"),
        lab::column("exponent", "exponent of a product"), "cut",
        whole("mantissa_bits", "mantissa bits kept"), "default"}};
   for (const GemmData data : kGemmData) {

@@ -11,9 +11,9 @@
 #include "kernels/numbers/accumulator_precision/kernels.hpp"
 #include "kernels/numbers/accumulator_precision/report.hpp"
 
-// FP8 holds numbers of very different sizes only if each is first divided by a scale that brings it
-// near the format's largest number. How many scales there are decides what an outlier costs: with
-// one for a whole tensor it pushes everything else down into E4M3's subnormals, or to zero.
+// FP8 can represent numbers of very different sizes only if each is first divided by a scale that
+// brings it near the format's largest number. The number of scales decides the cost of an outlier:
+// with one for the whole tensor it pushes all others into E4M3's subnormals, or to zero.
 
 namespace tilestep::accumulator_precision {
 namespace {
@@ -24,9 +24,9 @@ constexpr int kRows = 32;     // of A: tokens
 constexpr int kColumns = 32;  // of Bᵀ: outputs
 constexpr int kDepth = 512;   // along k: channels
 constexpr int kBlock = 128;
-/// One group of kBlock channels has activations this many times as large as the others, and weights
-/// as many times smaller, so that it contributes as much as they do. Activations of a few channels
-/// that are thousands of times larger are common in language models (Sun et al., "Massive
+/// One group of kBlock channels has activations larger than the others by this factor, and weights
+/// smaller by the same factor, so that it contributes as much as they do. A few channels with
+/// activations thousands of times larger are common in language models (Sun et al., "Massive
 /// activations in large language models", 2024).
 constexpr double kOutlierChannels = 32768;
 
@@ -127,7 +127,7 @@ std::vector<float> multiply(simt::Device& device, const Quantized& a, const Quan
   });
 }
 
-/// Matrices in double, row-major, as the comparisons read them.
+/// Matrices in double, row-major, for the comparisons.
 struct Doubles {
   std::vector<double> a, b;
 };
@@ -158,8 +158,8 @@ std::vector<double> product(const Doubles& m, bool absolute) {
   return c;
 }
 
-/// Compares C with `exact`, the product of the numbers before they were rounded, row by row, and
-/// with that of the rounded ones.
+/// Compares C row by row with `exact`, the product of the unrounded numbers, and with the product
+/// of the rounded ones.
 void compare(ScalingResult& result, const std::vector<double>& exact, const Doubles& rounded,
              const std::vector<float>& c) {
   const std::vector<double> expected = product(rounded, false);
@@ -202,8 +202,8 @@ std::vector<ScalingResult> run_scaling(simt::Device& device, std::int64_t seed,
         100 * (qa.lost + qb.lost) / static_cast<double>(qa.bits.size() + qb.bits.size());
     compare(result, exact, {in_double(qa, kRows), in_double(qb, kColumns)},
             multiply(device, qa, qb));
-    // A product meets at most kBlock roundings in its partial sum, three with the scales, and one
-    // for each block in the total; 1.01 for what first order leaves out.
+    // A product undergoes at most kBlock roundings in its partial sum, three with the scales, and
+    // one per block in the total; 1.01 for higher-order terms.
     result.kernel_bound = 1.01 * (kBlock + 3 + kDepth / kBlock) * 0x1p-24;
   }
   return results;
@@ -214,10 +214,10 @@ lab::Table scaling_table(const std::vector<ScalingResult>& results) {
       "scaling",
       fmt::format("E4M3 with scales, on data with outliers: C = A·B, {} x {} by {} x {}", kRows,
                   kDepth, kDepth, kColumns),
-      {lab::column("scheme", "scales"), lab::whole("scales", "how many"),
+      {lab::column("scheme", "scales"), lab::whole("scales", "number"),
        lab::real("error", "error of a row", "%", 1),
        lab::real("lost", "elements rounded to 0", "%", 1),
-       lab::column("why", "what an outlier costs")}};
+       lab::column("why", "cost of an outlier")}};
   constexpr const char* kWhy[] = {
       "One outlier sets the scale of everything: small numbers fall among the subnormals or to 0.",
       "It costs its own row alone; a channel that is large in every row still costs them all.",
@@ -237,7 +237,7 @@ lab::Check scaling_check(const std::vector<ScalingResult>& results) {
   return closest.check(
       "scaling",
       "The scaled kernel against the same E4M3 numbers and scales in double, relative to the sum "
-      "of |a·b|; tolerance: 2^-24 for each of the up to 135 roundings that a product meets.");
+      "of |a·b|; tolerance: 2^-24 for each of a product's up to 135 roundings.");
 }
 
 }  // namespace tilestep::accumulator_precision

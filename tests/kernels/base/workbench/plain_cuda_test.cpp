@@ -29,7 +29,7 @@ const Place kPlaces[] = {
      "  // threadIdx.x runs down the rows: this is what makes it slow.", "naive",
      "(threadIdx.y * blockDim.x + threadIdx.x)"},
     {"online-softmax", "kernels/attention/online_softmax/one_pass.cu",
-     "// ---- the lesson's kernel", "  // Slots of their own: a fast warp writes its sum", "",
+     "// ---- the lesson's kernel", "  // Separate slots: a fast warp writes its sum", "",
      "threadIdx.x"},
     {"coalescing", "kernels/memory/coalescing/access.cu",
      "template <class Which, class In, class Out>\n__global__ void gather",
