@@ -17,7 +17,7 @@ constexpr unsigned kAllLanes = 0xFFFFFFFFu;
 constexpr float kLn2 = 0.693147180559945f;
 constexpr float kLog2e = 1.442695040888963f;
 
-// ---- what is fixed --------------------------------------------------------------------------------
+// ---- what is fixed ---------------------------------------------------------------------------------
 
 /// A block's first items, which are read only once; later ones are read whenever they are needed.
 inline constexpr int kKeptPieces = 32, kPieceBytes = 52;
@@ -49,7 +49,7 @@ struct Shape {
       kDim + 8;  ///< of a query in shared memory: rows in other banks
   static_assert(kTokens % 16 == 0 && kTokens <= 32 && kPitch % 8 == 0);
 
-  /// Warps of a team, from the rows of an item.
+  /// Strips per team, given those that an item's rows want, and warps per block.
   __host__ __device__ static constexpr int strips(int wanted) { return kEights == 1 ? 1 : wanted; }
   __host__ __device__ static constexpr int warps(int strips) { return kW == 0 ? strips : kW; }
 };
@@ -74,7 +74,7 @@ struct Layout {
   __host__ __device__ constexpr int bytes() const { return pieces() + kKeptPieces * kPieceBytes; }
 };
 
-// ---- what a launch is told ------------------------------------------------------------------------
+// ---- what a launch is told -------------------------------------------------------------------------
 
 struct Task {
   int heads, kv_heads, page_size, table_pitch;
@@ -100,7 +100,7 @@ struct Memory {
   simt::Global<const int> parts;
 };
 
-// ---- roles ---------------------------------------------------------------------------------------
+// ---- roles -----------------------------------------------------------------------------------------
 
 /// Teams share a block's tiles; the warps of a team share its tiles, and split its rows into `strips` strips.
 struct Who {
@@ -162,7 +162,7 @@ struct Pieces {
   }
 };
 
-// ---- tiles in shared memory -------------------------------------------------------------------------
+// ---- tiles in shared memory ------------------------------------------------------------------------
 
 /// Chunk c of row r is stored at chunk c ^ chunk_key(r), so that the eight rows of a chunk that ldmatrix reads together
 /// span all 32 banks. Rows of less than 128 bytes share a line of the banks.
@@ -220,7 +220,7 @@ __device__ __forceinline__ float output_of(const Outputs<T>& o, int half, int st
   return fmaf(-kTooMuch, o[half][T::kSums - 1][e % 2], sum);
 }
 
-// ---- gathering --------------------------------------------------------------------------------------
+// ---- gathering -------------------------------------------------------------------------------------
 
 /// Walks a team's tiles of all the block's items ahead of the products, and starts their copies. Tile number n of the
 /// block, counted across items, belongs to team n % teams.
