@@ -18,7 +18,7 @@ RouteShape route_shape(const Params& params, Scheme scheme) {
   return {params.tokens, params.experts, params.top_k, capacity_of(params), params.tile(), scheme};
 }
 
-/// Tokens laid out as a scheme says, and their product.
+/// Tokens in a scheme's layout, and their product.
 class Product {
  public:
   /// `route` has run, and the host knows where its tiles begin.
@@ -41,7 +41,7 @@ class Product {
     kernels_of(device_).permute(device_, route.shape, kHidden, tokens_.span(), route.slot.span(),
                                 x_.span());
   }
-  /// How many blocks were launched.
+  /// Returns the number of blocks launched.
   int multiply(bool recorded = true) {
     const GroupedArrays arrays{
         std::as_const(x_).span(), weights_.span(),          y_.span(),
@@ -170,7 +170,7 @@ void fill_experts(Outcome& outcome) {
   }
 }
 
-/// What the tensor cores did during one more launch, where the chip counts that.
+/// Counts the tensor cores' work in one more launch, where the GPU allows it.
 void count_tensor_work(Outcome& outcome, simt::Device& device,
                        const std::function<void()>& launch) {
   if (!device.counters().available) return;

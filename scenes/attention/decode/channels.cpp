@@ -1,4 +1,4 @@
-// One key of the followed request in four bits: what a channel far from 0 costs the others, by who shares a scale.
+// One key of the followed request in four bits: what a channel far from 0 costs the others, per scale.
 #include <fmt/format.h>
 
 #include <algorithm>

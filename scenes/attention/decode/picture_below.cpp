@@ -137,7 +137,7 @@ Box DecodeScene::parts(Cursor cursor) const {
       {.rank = 1, .weight = 1, .least_width = 9, .least_height = 3.8f});
 }
 
-// ---- what is said of a thing --------------------------------------------------------------------------------
+// ---- explanations -------------------------------------------------------------------------------------------
 
 std::string DecodeScene::explain(const View&, const Key& key) const {
   for (const std::string& said : {explain_cost(key), explain_time(key)}) {

@@ -87,7 +87,7 @@ std::optional<Question> DecodeScene::question(const View& view) const {
   return placed(question_before(next), report_, picture::Key{"below"});
 }
 
-// ---- what happens -------------------------------------------------------------------------------------------
+// ---- events -------------------------------------------------------------------------------------------------
 
 void DecodeScene::find_events() {
   events_.push_back({{1, 0}, "the kernel begins to read"});

@@ -21,7 +21,7 @@ StepAxis DecodeScene::loaded(const decode::Trace&) {
   return {trace_.length(), 1, "step", {""}, "steps"};
 }
 
-// ---- what contradicts the reference -------------------------------------------------------------------
+// ---- against the reference ----------------------------------------------------------------------------
 
 /// The largest m of the chosen head's parts.
 double DecodeScene::most_m() const {

@@ -385,7 +385,7 @@ Box PagedKvScene::page_sizes() const {
                   {.rank = 2, .weight = 1, .least_width = 9, .least_height = 6.8f});
 }
 
-// ---- what is said of a thing --------------------------------------------------------------------------------
+// ---- explanations -------------------------------------------------------------------------------------------
 
 std::string PagedKvScene::explain_entry(Cursor cursor, int row, int place) const {
   const Served* now = moment(cursor);

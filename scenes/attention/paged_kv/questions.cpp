@@ -134,7 +134,7 @@ std::optional<Question> PagedKvScene::question(const View& view) const {
   return placed(question_before(next), report_, picture::Key{"below"});
 }
 
-// ---- what happens -------------------------------------------------------------------------------------------
+// ---- events -------------------------------------------------------------------------------------------------
 
 void PagedKvScene::find_events() {
   const auto most = static_cast<std::size_t>(std::min(16, trace_.length() / 3));

@@ -281,7 +281,7 @@ Box MoeRoutingScene::columns(Cursor cursor, int followed) const {
       bars.items.state.each.push_back(wins ? State::plain : State::to_come);
     }
   }
-  // A guess at how many will want one stands on an axis that is not drawn yet.
+  // A guess at the demand is drawn on an axis that is not drawn yet.
   if (bars.y != Name("wanted"))
     made.marks.emplace_back(Bars{items("demand", 0), "experts", "wanted"});
   made.marks.emplace_back(std::move(bars));
@@ -355,7 +355,7 @@ Stacks MoeRoutingScene::piles(Cursor cursor, int followed) const {
   return piles;
 }
 
-// ---- what the kernels wrote for each expert ------------------------------------------------------
+// ---- the kernels' output for each expert ---------------------------------------------------------
 
 /// Two rows: the experts' names, and the followed token's gates or each expert's first slot.
 std::vector<Box> MoeRoutingScene::rows(Cursor cursor, int followed, int place) const {
@@ -466,7 +466,7 @@ Box MoeRoutingScene::scheme(const SchemeTrace& of) const {
   return made;
 }
 
-// ---- what is said of a thing --------------------------------------------------------------------
+// ---- explanations -------------------------------------------------------------------------------
 
 std::string MoeRoutingScene::explain_token(Cursor cursor, int number_of) const {
   const TokenTrace& each = token(number_of);
