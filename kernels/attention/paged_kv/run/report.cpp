@@ -175,7 +175,7 @@ std::optional<lab::Check> check_found(const Trace& trace) {
                                    [](const GatherTrace& one) { return !one.owned; });
     return lab::none_wrong(
         "stale_page_found", named ? 0 : 1,
-        "The kernel's own addresses are in a page that the allocator did not give to the request.");
+        "The kernel's own addresses are in a page that the allocator did not give the request.");
   }
   return std::nullopt;
 }
