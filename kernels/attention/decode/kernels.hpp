@@ -13,7 +13,7 @@ class Kernels : public PagedKernels {
  public:
   using PagedKernels::attend, PagedKernels::explain, PagedKernels::merge, PagedKernels::resources;
 
-  /// mla as it is explained, its merge included: latent/latent_explained.cu.
+  /// The explained mla, its merge included: latent/latent_explained.cu.
   virtual void explain(simt::Device& device, const latent::ExplainedProblem& problem,
                        const latent::ExplainedArrays& arrays,
                        const paged::Explanation& what) const = 0;

@@ -1,4 +1,4 @@
-// What the host asks of the lesson's kernels; the same text for both backends. They are compiled in files of their own.
+// The host's interface to the lesson's kernels; the same text for both backends. They are compiled in separate files.
 
 #include "kernels/attention/decode/kernels.hpp"
 #include "kernels/attention/decode/latent/kernels.hpp"

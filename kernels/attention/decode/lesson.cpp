@@ -8,10 +8,10 @@
 namespace tilestep::decode {
 namespace {
 
-/// Requests long enough for clocks to say something, and few enough to be drawn.
+/// Requests long enough for clocks to be meaningful, and few enough to be drawn.
 constexpr int kLongContext = 256, kLongBatch = 8, kLongSeed = 4;
 
-/// What the kernels are compiled for at least.
+/// The lowest compute capability that the kernels are compiled for.
 constexpr int kLeastCapability = 80;
 
 lab::Report run(const Params& params, simt::Device& device, lab::Progress& progress) {
@@ -19,7 +19,7 @@ lab::Report run(const Params& params, simt::Device& device, lab::Progress& progr
   return report_of(run_of(params, device, progress));
 }
 
-/// What of a run is of the GPU that it ran on.
+/// The parts of a run that depend on its GPU.
 const lab::Replay& replay_of_runs() {
   static const lab::Replay kReplay{
       .of_machine = {{"trace.clock_unit", "its clock"},
@@ -39,17 +39,16 @@ const lab::Replay& replay_of_runs() {
 
 const lab::Lesson& lesson() {
   static const auto lesson =
-      lab::LessonOf<Params>(kLesson,
-                            "A new token reads all that came before it: the winner is whoever "
-                            "reads the fewest cache bytes.",
-                            knob_table(), run, bench_report, "steps")
+      lab::LessonOf<Params>(
+          kLesson, "A new token reads the cache of all tokens before it: the fewest bytes win.",
+          knob_table(), run, bench_report, "steps")
           .with_telling(
               {{"mha",
-                "Each query head has keys and values of its own: four times the bytes, and no tile "
-                "is used twice.",
+                "Each query head has its own keys and values: four times the bytes, and no tile is "
+                "reused.",
                 {.scheme = Scheme::mha}},
                {"one-split",
-                "A block for all keys of a request: eight blocks, and the longest request ends "
+                "A block per request and K/V head: eight blocks, and the longest request ends "
                 "last.",
                 {.splits = 1}},
                {"balanced",
@@ -57,14 +56,14 @@ const lab::Lesson& lesson() {
                 "together.",
                 {.splits = 0}},
                {"long-one-split",
-                "Eight longer requests, a block for all keys of each K/V head: sixteen blocks, and "
-                "most multiprocessors have none.",
+                "Eight longer requests, a block per request and K/V head: sixteen blocks, and most "
+                "multiprocessors have none.",
                 {.context = kLongContext, .batch = kLongBatch, .splits = 1, .seed = kLongSeed}},
                {"long-balanced",
                 "The same requests in equal pieces: five times as many blocks, which end together.",
                 {.context = kLongContext, .batch = kLongBatch, .splits = 0, .seed = kLongSeed}},
                {"int4",
-                "A quarter of the bytes; with scales by channel K's outliers keep to themselves.",
+                "A quarter of the bytes; with scales by channel, K's outliers affect no others.",
                 {.kv_dtype = KvType::int4, .scales = Scales::channel}}})
           .with_trials({{},
                         {.scheme = Scheme::mha, .heads = 4, .context = 50, .splits = 3},

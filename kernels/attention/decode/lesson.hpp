@@ -10,20 +10,20 @@
 #include "kernels/lessons.hpp"
 
 /// \file
-/// What a run of the lesson on decoding shows: one launch of the kernel, tile by tile.
+/// A run of the lesson on decoding: one launch of the kernel, tile by tile.
 namespace tilestep::decode {
 
-/// What a step of the picture is about: first tiles, then the merge, then a look back.
+/// The kind of a step of the picture: first tiles, then the merge, then a look back.
 enum class Act {
-  read,   ///< each block has taken one tile more
-  merge,  ///< the parts of each request's answer become one
+  read,   ///< each block has taken one more tile
+  merge,  ///< the parts of each request's answer are merged
   time,   ///< when the blocks were at work
 };
 constexpr auto names_of(Act) {
   return std::to_array<std::string_view>({"read", "merge", "time"});
 }
 
-/// What ran, and what of the whole it is.
+/// What ran, and which part of the whole.
 struct Shape {
   Scheme scheme = Scheme::gqa;
   int heads = 1, cached_heads = 1;
@@ -31,42 +31,42 @@ struct Shape {
   KvType kv_dtype = KvType::bf16;
   Scales scales = Scales::token;
   int tile = 16;    ///< tokens that a block takes at a time
-  std::string cut;  ///< what of the whole ran; empty: all of it
+  std::string cut;  ///< the part of the whole that ran; empty: all
   bool operator==(const Shape&) const = default;
 };
 
-/// Keys for the query heads that share a K/V head, of one request: what a block works on at a time.
+/// A block's unit of work: keys of one request, for the query heads that share a K/V head.
 struct ItemTrace {
   int request = 0;
   int kv_head = 0, first_head = 0, heads = 0;
   int first = 0, tokens = 0;  ///< of the request's
   int split = 0, splits = 1;
-  int block = 0, order = 0;  ///< who took it, and which of that block's items it was
+  int block = 0, order = 0;  ///< its block, and its number among the block's items
   int tiles = 0;
   int first_round = 0;  ///< tiles that the block took before
-  /// On a GPU ns since the first began; under emulation, where time says nothing, items that its block was done with.
+  /// On a GPU: ns since the first began; under emulation, which has no time: items that its block had finished.
   std::int64_t begin = 0, end = 0;
   bool operator==(const ItemTrace&) const = default;
 };
 
-/// What a tile did to the chosen head of the chosen request. Scores with the scale, in natural units.
+/// A tile's effect on the chosen head of the chosen request. Scaled scores, in natural units.
 struct StepTrace {
   int item = 0, tile = 0;
   int tokens = 0;
   float tile_max = 0, m_before = 0, m_after = 0, rescale = 0, tile_sum = 0, l = 0;
-  float o = 0;  ///< the chosen component, not divided
+  float o = 0;  ///< the chosen component, undivided
   bool operator==(const StepTrace&) const = default;
 };
 
-/// What an item left of the chosen head.
+/// An item's result for the chosen head.
 struct PartTrace {
   int item = 0;
   float m = 0, l = 0, o = 0;
-  float weight = 1;  ///< that the merge gave it, e^(m_part − m); one part alone is not merged
+  float weight = 1;  ///< in the merge, e^(m_part − m); a single part is not merged
   bool operator==(const PartTrace&) const = default;
 };
 
-/// Bytes of a tensor that the kernel asked for.
+/// Bytes of a tensor that the kernel requested.
 struct LedgerRow {
   std::string tensor;
   std::int64_t loaded = 0, stored = 0;  ///< traced
@@ -74,11 +74,11 @@ struct LedgerRow {
   bool operator==(const LedgerRow&) const = default;
 };
 
-/// What came of a broken run.
+/// The result of a broken run.
 struct BrokenResult {
   std::string outcome;          ///< in words; empty: nothing was broken
   int wrong = 0, elements = 0;  ///< numbers of O
-  std::int64_t more_bytes = 0;  ///< asked than by the sound kernel
+  std::int64_t more_bytes = 0;  ///< requested than by the sound kernel
   bool operator==(const BrokenResult&) const = default;
 };
 
@@ -92,7 +92,7 @@ struct Trace {
   int request = 0, head = 0, component = 0;  ///< chosen
   std::vector<StepTrace> steps;              ///< of the chosen row, by item, then tile
   std::vector<PartTrace> parts;              ///< of the chosen row, by split
-  bool merged = false;                       ///< there was more than one part of some request
+  bool merged = false;                       ///< some request had more than one part
   float o = 0, lse = 0;                      ///< the chosen row's answer
   double exact_o = 0, exact_lse = 0;
   std::vector<LedgerRow> ledger;
@@ -100,30 +100,30 @@ struct Trace {
 
   /// Rounds of tiles: the most that a block took.
   int rounds() const;
-  /// The step at which the answer is there: the merge, or the last round.
+  /// The step at which the answer is complete: the merge, or the last round.
   int answered() const;
   /// The picture's steps: the rounds, the merge, and one for the clocks.
   int length() const { return answered() + 1; }
   Act act_of(int step) const;  ///< step from 1
-  /// From which step of the picture on a tile of an item is known, and the item's part.
+  /// The picture's step from which on an item's tile is known, and the item's part.
   int step_of(const ItemTrace& item, int tile) const;
   int end_of(const ItemTrace& item) const { return step_of(item, item.tiles - 1); }
   std::int64_t asked() const;
 
   /// Whether `begin` and `end` of the items are times.
   bool clocked() const { return clock_unit == "ns"; }
-  /// From when to when an item's block worked on it, in `clock_unit`; under emulation in tiles.
+  /// Begin and end of a block's work on an item, in `clock_unit`; under emulation in tiles.
   struct Worked {
     double begin = 0, end = 0;
   };
   Worked worked(const ItemTrace& item) const;
-  /// How long the launch took, and how many of its blocks were at work on average, in the same unit.
+  /// The launch's duration, in the same unit, and the average number of blocks at work.
   double launch_end() const;
   double mean_at_work() const;
   bool operator==(const Trace&) const = default;
 };
 
-/// The tables that say what a trace says.
+/// The trace as tables.
 std::vector<lab::Table> tables_of(const Trace& trace);
 
 }  // namespace tilestep::decode

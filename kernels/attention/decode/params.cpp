@@ -1,4 +1,4 @@
-// The knobs, and what must hold between them.
+// The knobs, and the constraints between them.
 
 #include "kernels/attention/decode/params.hpp"
 
@@ -22,7 +22,7 @@ void check_heads(const Params& params) {
                    fmt::format("heads = {}", params.heads), allowed, std::int64_t{1});
 }
 
-/// A block has room for so many query heads that share a K/V head.
+/// A block has room for at most kMostShared query heads per K/V head.
 void check_group(const Params& params) {
   constexpr int kMostShared = 64;
   const int most = kMostShared * params.of().cached_heads();
@@ -34,8 +34,8 @@ void check_group(const Params& params) {
                    std::int64_t{most});
 }
 
-/// The latent cache is in BF16: what its numbers of few bits would cost is another question, since each of them is
-/// key and value of all heads.
+/// The latent cache is in BF16: the cost of fewer bits is another question there, since each number is key and value of
+/// all heads.
 void check_latent(const Params& params) {
   if (params.scheme != Scheme::mla) return;
   if (params.kv_dtype != KvType::bf16) {
@@ -55,20 +55,20 @@ void check_break(const Params& params) {
   }
 }
 
-/// What took the place of all that is about pages.
-constexpr const char* kPaged = "the lesson paged-kv has it now";
+/// Why the knobs about pages are retired.
+constexpr const char* kPaged = "it is in paged-kv now";
 
 // ---- the knobs, in their groups -----------------------------------------------------------------------
 
 void add_heads(lab::KnobTable<Params>& table) {
   table.group("model")
-      .choice(&Params::scheme, {"scheme", "Who shares a key and a value."})
+      .choice(&Params::scheme, {"scheme", "Which heads share K and V."})
       .integer(&Params::heads, {"heads", "Query heads", "", "Heads of Q and O."}, 1, kMostHeads,
                true)
       .integer(&Params::kv_heads,
                {"kv_heads", "Key/value heads", "",
-                "Heads of K and V with gqa, each shared by as many query heads. mha has one for "
-                "each, mqa and mla one for all."},
+                "Heads of K and V with gqa, each shared by a group of heads. mha has one per head, "
+                "mqa and mla one for all."},
                1, kMostHeads, true)
       .with("scheme", {"gqa"})
       .retired_knob("head_dim", std::string("32"), "heads have 32 numbers; timed ones have 128");
@@ -76,43 +76,40 @@ void add_heads(lab::KnobTable<Params>& table) {
 
 void add_cache(lab::KnobTable<Params>& table) {
   table.group("run")
-      .integer(&Params::context,
-               {"context", "Context", "tokens", "Tokens of a request, on average."}, 0,
+      .integer(&Params::context, {"context", "Context", "tokens", "Average tokens per request."}, 0,
                kMostContext, true)
-      .integer(&Params::batch,
-               {"batch", "Batch", "requests", "How many requests run together at most."}, 1,
-               kMostBatch, true)
+      .integer(&Params::batch, {"batch", "Batch", "requests", "Most requests that run together."},
+               1, kMostBatch, true)
       .group("kernel")
       .integer(&Params::splits,
                {"splits", "Splits", "",
-                "Into how many parts the keys of a request are cut, each for a block of its own; "
-                "0: the keys of all requests in one line, cut into equal pieces."},
+                "Parts into which a request's keys are split, one block each; 0: the keys of all "
+                "requests in one line, cut into equal pieces."},
                0, kMostSplits)
       .choice(&Params::kv_dtype,
-              {"kv_dtype", "Cache format", "", "How a number of K and V lies in the cache."})
+              {"kv_dtype", "Cache format", "", "Number format of K and V in the cache."})
       .retired("kv_dtype", "fp16", "bf16 runs the same steps")
       .choice(
           &Params::scales,
           {"scales", "Scales", "",
-           "Which numbers of K share a scale, those of a token or those of a channel. V has one "
-           "a token."})
+           "Numbers of K that share a scale: a token's or a channel's. V has one scale per token."})
       .with("kv_dtype", {"fp8", "int8", "int4"});
 }
 
 void add_rest(lab::KnobTable<Params>& table) {
   table
       .choice(&Params::broken,
-              {"break", "Break it", "", "Leaves something out, and runs that for real."})
+              {"break", "Break it", "", "Leaves something out and runs it for real."})
       .retired("break", "stale-page", kPaged)
       .group("run")
-      .seed("Chooses numbers and lengths.")
+      .seed("Seed of numbers and lengths.")
       .retired_knob("page_size", std::string("16"), kPaged)
       .retired_knob("requests", std::int64_t{6}, kPaged)
       .retired_knob("prefix", std::int64_t{0}, kPaged)
       .retired_knob("prefix_read", std::string("once"), kPaged)
       .retired_knob("serving_step", std::int64_t{8}, kPaged)
       .retired_knob("request", std::int64_t{0}, "the first request is followed")
-      .retired_knob("head", std::int64_t{0}, "head 0 is followed, and all do the same")
+      .retired_knob("head", std::int64_t{0}, "head 0 is followed; all do the same")
       .retired_knob("component", std::int64_t{0}, "component 0 of O is followed");
 }
 

@@ -8,21 +8,21 @@
 #include "kernels/lessons.hpp"
 
 /// \file
-/// What the lesson on decoding is asked.
+/// The parameters of the lesson on decoding.
 
-/// The lesson on decoding: one query of each request attends to all tokens before it, whose keys and values lie in a
-/// cache, here one request's after another's. Shazeer, "Fast transformer decoding: one write-head is all you need", 2019 (arXiv:1911.02150, MQA);
-/// Ainslie et al., "GQA", 2023 (arXiv:2305.13245); DeepSeek-AI, "DeepSeek-V2", 2024 (arXiv:2405.04434, MLA);
-/// Dao et al., "Flash-Decoding", 2023 (splits over the keys).
+/// The lesson on decoding: one query of each request attends to all tokens before it, whose keys and values are in a
+/// cache, here request by request. Shazeer, "Fast transformer decoding: one write-head is all you need", 2019
+/// (arXiv:1911.02150, MQA); Ainslie et al., "GQA", 2023 (arXiv:2305.13245); DeepSeek-AI, "DeepSeek-V2", 2024
+/// (arXiv:2405.04434, MLA); Dao et al., "Flash-Decoding", 2023 (splits over the keys).
 namespace tilestep::decode {
 
 using namespace kv_cache;
 
-/// What an explained run does wrong.
+/// A deliberate error of an explained run.
 enum class Break {
   none,
   repeat_kv,        ///< K and V are copied for each query head first, as if there were no groups
-  unmerged_splits,  ///< the first split's answer is taken for the whole one
+  unmerged_splits,  ///< the first split's answer is used as the whole
 };
 constexpr auto names_of(Break) {
   return std::to_array<std::string_view>({"none", "repeat-kv", "unmerged-splits"});
@@ -39,7 +39,7 @@ struct Params {
   Scheme scheme = Scheme::gqa;
   int heads = 8;
   int kv_heads = 2;  ///< of gqa
-  int context = 64;  ///< tokens of a request, on average
+  int context = 64;  ///< average tokens per request
   int batch = 4;     ///< requests that run together
   int splits = 2;    ///< of the keys of a request, for each K/V head; 0: as many as fill the GPU
   KvType kv_dtype = KvType::bf16;
@@ -47,12 +47,12 @@ struct Params {
   Break broken = Break::none;
   std::int64_t seed = 1;
 
-  /// What the kernel is asked for.
+  /// The kernel's case.
   Case of() const;
   LayerShape layer() const { return layer_shape(of()); }
 };
 
-/// The knobs, bound to Params. What cannot be together is refused with what can.
+/// The knobs, bound to Params. Conflicting values are refused with the allowed ones.
 const lab::KnobTable<Params>& knob_table();
 
 }  // namespace tilestep::decode

@@ -68,7 +68,7 @@ Inputs make_inputs(const Case& of, int pages, std::vector<int> contexts,
   inputs.contexts = std::move(contexts);
   inputs.tables = std::move(tables);
   const RowShape& row = inputs.layer.row;
-  // What the query of mla is multiplied by is a head's own key of head_dim + rope numbers, absorbed.
+  // mla's query stands for one that meets a head's own key of head_dim + rope numbers, absorbed.
   const int multiplied = row.latent > 0 ? row.latent / 4 + row.rope : row.key;
   inputs.scale = 1 / std::sqrt(static_cast<double>(multiplied));
   std::mt19937 generator = lab::generator_of(of.seed);
@@ -90,7 +90,7 @@ Inputs make_inputs(const Case& of, int pages, std::vector<int> contexts,
 
 Inputs make_inputs(const Case& of, const std::vector<int>& contexts) {
   const int size = of.page_size;
-  int pages = 1;  // one that nobody has
+  int pages = 1;  // one that no request has
   for (const int tokens : contexts) pages += (tokens + size - 1) / size;
   std::vector<int> order(static_cast<std::size_t>(pages));
   std::iota(order.begin(), order.end(), 0);

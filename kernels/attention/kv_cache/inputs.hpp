@@ -8,7 +8,7 @@
 
 namespace tilestep::kv_cache {
 
-/// A step of decoding on the host: one query a request and head, and the cache that it attends to.
+/// A step of decoding on the host: one query per request and head, and the cache that it attends to.
 struct Inputs {
   LayerShape layer;
   int pages = 0, page_size = 1;
@@ -16,18 +16,18 @@ struct Inputs {
   std::vector<std::vector<int>> tables;  ///< pages of each request
   std::vector<float> q;                  ///< [batch × heads × key]
   /// [pages × cached heads × page_size × key] and [… × value]; of mla k holds the latent rows, [pages × page_size ×
-  /// (latent + rope)], and v is empty. Slots without a token have numbers too: what lay there before.
+  /// (latent + rope)], and v is empty. Slots without a token have numbers too: stale data.
   std::vector<float> k, v;
   double scale = 1;  ///< of the scores, before exp
 
   int batch() const { return static_cast<int>(contexts.size()); }
-  /// Where the row of a token's key (value) of a K/V head begins.
+  /// Index of the first number of a token's key (value) of a K/V head.
   std::size_t key_at(int page, int head, int slot) const;
   std::size_t value_at(int page, int head, int slot) const;
 };
 
-/// Normal numbers of mean 0 and deviation 1, rounded to 16 bits. A sixteenth of K's channels lie 8 to 16 away from 0,
-/// for all tokens of a head alike, as in real models (Liu et al., "KIVI", 2024, arXiv:2402.02750). Latent rows have
+/// Normal numbers of mean 0 and deviation 1, rounded to 16 bits. A sixteenth of K's channels are 8 to 16 away from 0,
+/// in every token of a head, as in real models (Liu et al., "KIVI", 2024, arXiv:2402.02750). Latent rows have
 /// none: they pass a norm first.
 Inputs make_inputs(const Case& of, int pages, std::vector<int> contexts,
                    std::vector<std::vector<int>> tables);

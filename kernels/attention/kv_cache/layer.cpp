@@ -38,7 +38,7 @@ double scale_bytes(const LayerShape& layer, KvType type, Scales scales) {
 Piece piece_of(const LayerShape& layer, KvType type, int page_size) {
   constexpr std::int64_t kSector = 32;
   const std::int64_t bytes = std::int64_t{layer.row.key} * bits_of(type) / 8 * page_size;
-  // Where a piece begins within a sector is the same again after so many pieces.
+  // The offset of a block within its sector repeats with this period.
   Piece piece{static_cast<double>(bytes), 0};
   for (std::int64_t at = 0; at < kSector * bytes; at += bytes) {
     piece.sectors += static_cast<double>((at + bytes - 1) / kSector - at / kSector + 1) / kSector;

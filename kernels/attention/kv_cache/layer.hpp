@@ -5,22 +5,22 @@
 #include <string_view>
 
 /// \file
-/// An attention layer as its KV cache sees it: who shares keys and values, how their numbers lie there, and by formula
-/// what a token of it costs.
+/// An attention layer as its KV cache sees it: which heads share keys and values, their number format, and by formula
+/// the bytes of a token.
 namespace tilestep::kv_cache {
 
-/// Who shares a key and a value.
+/// Which query heads share a key and a value.
 enum class Scheme {
-  mha,  ///< nobody: a K/V head for each query head
+  mha,  ///< none: a K/V head for each query head
   gqa,  ///< query heads of a group
   mqa,  ///< all query heads
-  mla,  ///< all query heads, a latent row from which each would make keys and values of its own
+  mla,  ///< all query heads, a latent row from which each could compute its own keys and values
 };
 constexpr auto names_of(Scheme) {
   return std::to_array<std::string_view>({"mha", "gqa", "mqa", "mla"});
 }
 
-/// How a number of K and V lies in the cache. Q and O are BF16.
+/// The number format of K and V in the cache. Q and O are BF16.
 enum class KvType { bf16, fp8, int8, int4 };
 constexpr auto names_of(KvType) {
   return std::to_array<std::string_view>({"bf16", "fp8", "int8", "int4"});
@@ -33,24 +33,24 @@ constexpr int bits_of(KvType type) {
   return type == KvType::int4 ? 4 : is_quantized(type) ? 8 : 16;
 }
 
-/// Which numbers of a quantized cache share a scale.
+/// The numbers of a quantized cache that share a scale.
 enum class Scales {
   token,    ///< those of a token of a K/V head
-  channel,  ///< those of a channel of a K/V head, over all tokens; of K alone: V has one a token
+  channel,  ///< those of a channel of a K/V head, over all tokens; only for K: V has one per token
 };
 constexpr auto names_of(Scales) {
   return std::to_array<std::string_view>({"token", "channel"});
 }
 
-/// A row of K and of V of one head in the cache, and what a query head multiplies.
+/// A row of K and of V of one head in the cache, and a query head's operands.
 struct RowShape {
   int key = 0;    ///< numbers of a key
   int value = 0;  ///< numbers of a value
   int stored =
-      0;  ///< numbers that lie in the cache: of mla those of the key, whose first are the value
+      0;  ///< numbers in the cache: for mla those of the key, the first of which are the value
   int latent = 0, rope = 0;  ///< of mla
 };
-/// MLA keeps DeepSeek's proportions, a latent of four head dimensions and a rotary key of half a one.
+/// MLA keeps DeepSeek's proportions: a latent of four head dimensions and a rotary key of half of one.
 RowShape row_shape(Scheme scheme, int head_dim);
 
 struct LayerShape {
@@ -60,7 +60,7 @@ struct LayerShape {
   RowShape row;
 };
 
-/// What an explained launch is of, whichever lesson asks.
+/// The case of an explained launch, for any lesson.
 struct Case {
   Scheme scheme = Scheme::gqa;
   int heads = 8;
@@ -70,26 +70,26 @@ struct Case {
   int page_size = 16;
   KvType kv_dtype = KvType::bf16;
   Scales scales = Scales::token;
-  int prefix = 0;          ///< first tokens that all requests have in common
+  int prefix = 0;          ///< first tokens that all requests share
   bool repeat_kv = false;  ///< K and V are read for each query head, as if there were no groups
-  bool unmerged = false;   ///< the first split's answer is taken for the whole one
+  bool unmerged = false;   ///< the first split's answer is used as the whole
   std::int64_t seed = 1;
 
-  /// Heads of the cache: those of gqa, or what the scheme has.
+  /// Heads of the cache: gqa's, or the scheme's.
   int cached_heads() const;
 };
 LayerShape layer_shape(const Case& of);
 
 /// Bytes that one token takes in the cache of one layer, without scales: cached heads × numbers stored × bits / 8.
 double token_bytes(const LayerShape& layer, KvType type);
-/// Bytes of the scales of one token: FP32, one for K and one for V of each head; with scales by channel V's alone.
+/// Bytes of one token's scales: FP32, one for K and one for V of each head; with scales by channel only V's.
 double scale_bytes(const LayerShape& layer, KvType type, Scales scales);
 
 /// NVIDIA's H200 SXM.
 inline constexpr int kMultiprocessors = 132;
 
-/// What memory gives for the keys of one K/V head in one page: bytes that lie in one piece, and on average over the
-/// pages of a pool, sectors of 32 bytes that hold some of them.
+/// The memory traffic of one K/V head's keys in one page: contiguous bytes, and, on average over the pages of a pool,
+/// 32-byte sectors that hold some of them.
 struct Piece {
   double bytes = 0, sectors = 0;
   double of_sectors() const { return bytes / (32 * sectors); }

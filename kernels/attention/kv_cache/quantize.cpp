@@ -41,7 +41,7 @@ Quantized in_16_bits(const std::vector<float>& values) {
   return numbers;
 }
 
-/// Root mean square of what differs, for the root mean square of what should be.
+/// Root mean square of the difference, relative to that of the exact values.
 class Deviation {
  public:
   void add(double got, double want) {
@@ -117,7 +117,7 @@ FormatError format_error(const Inputs& inputs, int request, KvType type, Scales 
   }
   for (int head = 0; head < inputs.layer.heads; ++head) {
     const Row want = exact_row(inputs, request, head), got = exact_row(kept, request, head);
-    // What all scores have in common falls out of the softmax: only their differences count.
+    // A constant in all scores cancels in the softmax: only their differences count.
     const double shift = want.log_sum - got.log_sum;
     for (std::size_t i = 0; i < want.scores.size(); ++i) {
       score.add(got.scores[i] + shift - want.log_sum, want.scores[i] - want.log_sum);

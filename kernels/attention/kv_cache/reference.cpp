@@ -11,16 +11,16 @@ namespace {
 constexpr double kUnit = 0x1p-23;
 /// Of exp2 on the device, and of the change to powers of two before it.
 constexpr double kExpError = 0x1p-20;
-/// Sums over the tokens go by tiles and parts, so that no number is added to more often than this.
+/// Sums over the tokens are by tiles and parts, so that no number is added to more often than this.
 constexpr double kMostDepth = 4096;
-/// Bounds are of first order; this is for the rest.
+/// Bounds are of first order; this covers the higher ones.
 constexpr double kSlack = 1.05;
 
 int cached_head(const Inputs& inputs, int head) {
   return head / (inputs.layer.heads / inputs.layer.cached_heads);
 }
 
-/// Where a token's key and value begin.
+/// Indices of a token's key and value.
 struct Place {
   const float *key, *value;
 };

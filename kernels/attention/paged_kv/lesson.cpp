@@ -8,7 +8,7 @@
 namespace tilestep::paged_kv {
 namespace {
 
-/// What the kernels are compiled for at least.
+/// The lowest compute capability that the kernels are compiled for.
 constexpr int kLeastCapability = 80;
 
 lab::Report run(const Params& params, simt::Device& device, lab::Progress& progress) {
@@ -19,29 +19,26 @@ lab::Report run(const Params& params, simt::Device& device, lab::Progress& progr
 lab::KnobTable<Params> made_table() {
   lab::KnobTable<Params> table;
   table
-      .integer(&Params::context,
-               {"context", "Context", "tokens", "Tokens of a request, on average."}, 1,
+      .integer(&Params::context, {"context", "Context", "tokens", "Average tokens per request."}, 1,
                kMostContext, true)
-      .integer(&Params::batch,
-               {"batch", "Batch", "requests", "How many requests run together at most."}, 1,
-               kMostBatch, true)
-      .integer(&Params::requests,
-               {"requests", "Requests", "", "How many requests come, one after the other."}, 1,
-               kMostRequests, true)
-      .choice(&Params::page_size, {"page_size", "Page size", "tokens", "Tokens of a page."})
+      .integer(&Params::batch, {"batch", "Batch", "requests", "Most requests that run together."},
+               1, kMostBatch, true)
+      .integer(&Params::requests, {"requests", "Requests", "", "Requests that arrive, one by one."},
+               1, kMostRequests, true)
+      .choice(&Params::page_size, {"page_size", "Page size", "tokens", "Tokens per page."})
       .integer(&Params::prefix,
                {"prefix", "Shared prefix", "tokens",
-                "First tokens that all requests have in common: stored once."},
+                "First tokens that all requests share: stored once."},
                0, kMostContext, true)
       .choice(&Params::kv_dtype,
-              {"kv_dtype", "Cache format", "", "How a number of K and V lies in the cache."})
+              {"kv_dtype", "Cache format", "", "Number format of K and V in the cache."})
       .choice(&Params::broken,
-              {"break", "Break it", "", "Leaves something out, and runs that for real."})
-      .seed("Chooses numbers, lengths and who has which page.");
+              {"break", "Break it", "", "Leaves something out and runs it for real."})
+      .seed("Seed of numbers, lengths and page owners.");
   return table;
 }
 
-/// What of a run is of the GPU that it ran on.
+/// The parts of a run that depend on its GPU.
 const lab::Replay& replay_of_runs() {
   static const lab::Replay kReplay{
       .of_machine = {
@@ -59,18 +56,18 @@ const lab::KnobTable<Params>& knob_table() {
 const lab::Lesson& lesson() {
   static const auto lesson =
       lab::LessonOf<Params>(kLesson,
-                            "Nobody knows how long an answer will be: hand the cache out in pages, "
-                            "and more requests run at once.",
+                            "Answer lengths are unknown: hand out the cache in pages, and more "
+                            "requests run together.",
                             knob_table(), run, bench_report, "steps")
           .with_telling(
               {{"single-tokens",
-                "Pages of one token: no slot is empty, and each key is looked up on its own.",
+                "Pages of one token: no slot is empty, and each key has its own look-up.",
                 {.page_size = PageSize::p1}},
                {"shared-prefix",
-                "The first 48 tokens are in all tables, in memory once, and read once for all.",
+                "The first 48 tokens are in all tables, but stored once and read once for all.",
                 {.prefix = 48}},
                {"stale-page",
-                "A block table names a page that is another request's now.",
+                "A block table names a page that is now another request's.",
                 {.broken = Break::stale_page}}})
           .with_trials({{},
                         {.context = 7, .requests = 4, .page_size = PageSize::p4},

@@ -10,11 +10,11 @@
 #include "kernels/lessons.hpp"
 
 /// \file
-/// What a run of the lesson on a paged cache shows: an engine's steps, and then what a launch of the kernel reads of the
-/// pages that the engine gave out.
+/// A run of the lesson on a paged cache: an engine's steps, and then the reads of one kernel launch from the pages that
+/// the engine handed out.
 namespace tilestep::paged_kv {
 
-/// What a step of the picture is about.
+/// The kind of a step of the picture.
 enum class Act {
   serve,  ///< a step of the engine
   read,   ///< a block has read its pages
@@ -23,14 +23,14 @@ constexpr auto names_of(Act) {
   return std::to_array<std::string_view>({"serve", "read"});
 }
 
-/// What ran, and what of the whole it is.
+/// What ran, and which part of the whole.
 struct Shape {
   int cached_heads = 1;
   int key = 32;  ///< numbers of a key
   int page_size = 16;
   KvType kv_dtype = KvType::bf16;
   int prefix = 0;
-  std::string cut;  ///< what of the whole ran; empty: all of it
+  std::string cut;  ///< the part of the whole that ran; empty: all
   bool operator==(const Shape&) const = default;
 };
 
@@ -42,7 +42,7 @@ struct RequestTrace {
   bool operator==(const RequestTrace&) const = default;
 };
 
-/// What one block reads of K/V head 0: pages of one request, or of several that have these in common.
+/// One block's reads for K/V head 0: pages of one request, or of several that share them.
 struct ItemTrace {
   int row = 0, rows = 1;          ///< of the requests: the first, and how many
   int first_page = 0, pages = 0;  ///< places in the block table
@@ -50,7 +50,7 @@ struct ItemTrace {
   bool operator==(const ItemTrace&) const = default;
 };
 
-/// What the traced item gathered of K from a page: the addresses of its copies, as the kernel made them.
+/// The traced item's copies of K from a page, by the kernel's own addresses.
 struct GatherTrace {
   int page = 0;
   int tokens = 0;
@@ -60,11 +60,11 @@ struct GatherTrace {
   bool operator==(const GatherTrace&) const = default;
 };
 
-/// What came of a broken run.
+/// The result of a broken run.
 struct BrokenResult {
   std::string outcome;                      ///< in words; empty: nothing was broken
   int wrong = 0, elements = 0;              ///< numbers of O
-  int stale_request = -1, stale_page = -1;  ///< whose table names a page that it has not
+  int stale_request = -1, stale_page = -1;  ///< its table names a page that it does not own
   bool operator==(const BrokenResult&) const = default;
 };
 
@@ -73,7 +73,7 @@ struct Trace {
   Break broken = Break::none;
   // The engine.
   int pool = 0;   ///< pages
-  int limit = 1;  ///< tokens reserved for each request where a cache is one piece
+  int limit = 1;  ///< tokens reserved per request in a contiguous cache
   int stride = 1;
   int coming = 0;  ///< requests in all
   int most_running = 1;
@@ -81,7 +81,7 @@ struct Trace {
   // The launch.
   std::vector<RequestTrace> requests;
   std::vector<ItemTrace> items;  ///< a step each
-  /// Whose addresses were recorded: the first request's first item, or the one with the stale page.
+  /// The item whose addresses were recorded: the first request's first, or the one with the stale page.
   int traced_item = 0;
   std::vector<GatherTrace> gathers;  ///< in the order of its tokens
   BrokenResult result;
@@ -89,12 +89,12 @@ struct Trace {
   int engine_steps() const { return static_cast<int>(serving.size()); }
   /// The picture's steps.
   int length() const { return engine_steps() + static_cast<int>(items.size()); }
-  /// From which step on an item has been read.
+  /// The step from which on an item is read.
   int step_of(int item) const { return engine_steps() + item + 1; }
   bool operator==(const Trace&) const = default;
 };
 
-/// The tables that say what a trace says.
+/// The trace as tables.
 std::vector<lab::Table> tables_of(const Trace& trace);
 
 }  // namespace tilestep::paged_kv

@@ -29,7 +29,7 @@ void PagePool::share(int page) {
 }
 
 void PagePool::give_back(int page) {
-  if (holders(page) == 0) throw Error(fmt::format("page {} is given back and is free", page));
+  if (holders(page) == 0) throw Error(fmt::format("page {} is free and is not held", page));
   if (--holders_[static_cast<std::size_t>(page)] == 0) free_.push_back(page);
 }
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 /// \file
-/// Who has which page of the KV cache. A pool of pages of equal size; a request's tokens lie in the pages of its
-/// block table, in any order of their numbers. Kwon et al., "Efficient Memory Management for Large Language Model
+/// The owners of the KV cache's pages. A pool of pages of equal size; a request's tokens are in the pages of its
+/// block table, in any order of page numbers. Kwon et al., "Efficient Memory Management for Large Language Model
 /// Serving with PagedAttention", 2023 (arXiv:2309.06180).
 namespace tilestep::paged_kv {
 
@@ -18,15 +18,15 @@ class PagePool {
 
   int pages() const { return static_cast<int>(holders_.size()); }
   int free_pages() const { return static_cast<int>(free_.size()); }
-  /// How many block tables name the page; 0: it is free.
+  /// The number of block tables that name the page; 0: it is free.
   int holders(int page) const { return holders_.at(static_cast<std::size_t>(page)); }
-  /// The page that was given back last, now held once; nothing: none is free.
+  /// The page that was released last, now held once; nothing: none is free.
   std::optional<int> take();
   /// One more table names the page. Throws Error for a free one.
   void share(int page);
-  /// One table less does; the last one frees it. Throws Error for a free one.
+  /// One table fewer names it; the last one frees it. Throws Error for a free one.
   void give_back(int page);
-  /// What is wrong with the pool itself, in a sentence; empty: nothing.
+  /// The pool's inconsistency, in a sentence; empty: none.
   std::string broken() const;
 
  private:
@@ -40,15 +40,15 @@ struct BlockTable {
   std::vector<int> pages;  ///< ⌈tokens / page size⌉
 };
 
-/// What an append did to the pages.
+/// An append's effect on the pages.
 struct Appended {
-  int page = 0, slot = 0;  ///< where the token lies
+  int page = 0, slot = 0;  ///< of the token
   bool taken = false;      ///< the page is new to the request
   int copied_from = -1;    ///< the tokens before it in the page were another page's: copy on write
-  int copied_tokens = 0;   ///< so many of them
+  int copied_tokens = 0;   ///< their number
 };
 
-/// What an admission did: pages that were shared, and the part of one that was copied.
+/// An admission's effect: pages that were shared, and the part of one that was copied.
 struct Admitted {
   int request = 0;
   int shared_pages = 0;
@@ -58,8 +58,8 @@ struct Admitted {
 
 /// The block tables of all requests over one pool. A request is a number that is never used again.
 ///
-/// A prefix that two requests have in common is stored once: its full pages are in both tables. The page in which
-/// it ends is shared too, until one of them has a token of its own to write there, and is then copied.
+/// A prefix that two requests share is stored once: its full pages are in both tables. The page in which it ends is
+/// shared too, until one of them writes a token of its own there; it is then copied.
 class BlockTables {
  public:
   /// Throws Error for a page without tokens.
@@ -67,31 +67,31 @@ class BlockTables {
 
   int page_size() const { return page_size_; }
   const PagePool& pool() const { return pool_; }
-  /// Pages that so many tokens lie in.
+  /// Pages that hold a number of tokens.
   int pages_for(int tokens) const { return (tokens + page_size_ - 1) / page_size_; }
 
-  /// A new request of `tokens` tokens, from 0. Nothing, and nothing changed, where the pool has too few pages.
+  /// A new request of `tokens` tokens, numbered from 0. Nothing, without any change, where the pool has too few pages.
   std::optional<Admitted> admit(int tokens);
-  /// The same; its first `shared` tokens are those of the request `of`. Throws Error if `of` is not there or has
+  /// The same; its first `shared` tokens are those of the request `of`. Throws Error if `of` is unknown or has
   /// fewer, or `tokens` are fewer.
   std::optional<Admitted> admit_after(int of, int shared, int tokens);
-  /// One more token. Nothing, and nothing changed, where that needs a page and none is free. Throws Error for a
-  /// request that is not there.
+  /// One more token. Nothing, without any change, where that needs a page and none is free. Throws Error for an
+  /// unknown request.
   std::optional<Appended> append(int request);
-  /// The request leaves; its pages that no other has are free again. Throws Error for one that is not there.
+  /// The request leaves; its pages that no other holds are free again. Throws Error for an unknown one.
   void finish(int request);
 
   bool has(int request) const;
-  /// Throws Error for a request that is not there.
+  /// Throws Error for an unknown request.
   const BlockTable& table(int request) const;
-  /// Requests that are there, in the order of their admission.
+  /// The present requests, in the order of their admission.
   std::vector<int> requests() const;
   /// Tokens of all requests, those of a shared prefix once each.
   long long tokens() const;
-  /// Slots of held pages in which no token of any request lies.
+  /// Slots of held pages without a token of any request.
   long long empty_slots() const;
-  /// What is wrong between tables and pool, in a sentence; empty: nothing. Every page is free or held by as many
-  /// tables as the pool says, no table names a page twice, and each has just the pages that its tokens need.
+  /// The mismatch of tables and pool, in a sentence; empty: none. Every page is free or held by as many tables as the
+  /// pool counts, no table names a page twice, and each has exactly the pages that its tokens need.
   std::string broken() const;
 
  private:

@@ -15,7 +15,7 @@ struct Request {
   int made = 0;   ///< tokens, before it was preempted
 };
 
-/// Tokens that a request makes in a step, so that pages fill while one watches.
+/// Tokens that a request makes in a step, so that pages fill visibly.
 int stride_of(int context) {
   return std::max(1, context / 16);
 }
@@ -29,7 +29,7 @@ std::vector<Request> requests_of(const Params& params, int all_steps) {
     const auto spread = static_cast<unsigned>(params.context) + 1;
     const int length = params.context / 2 + static_cast<int>(generator() % spread);
     request.prompt = std::max(length - grown, std::min(params.prefix, length));
-    // The last ones are still there at the end, so that the kernel has something to do.
+    // The last ones are still running at the end, so that the kernel has work.
     const int steps =
         2 + static_cast<int>(generator() % (static_cast<unsigned>(all_steps) / 2 + 1));
     request.steps = r + params.batch >= params.requests ? 0 : steps;
@@ -82,7 +82,7 @@ class Engine {
     }
   }
 
-  /// Who came first is admitted first; nobody overtakes one that waits for pages.
+  /// First come, first admitted; no request overtakes one that waits for pages.
   void admit() {
     while (!waiting_.empty() && static_cast<int>(lanes_.size()) < params_.batch) {
       const int r = waiting_.front();

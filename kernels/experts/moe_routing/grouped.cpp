@@ -11,7 +11,7 @@ namespace tilestep::moe_routing {
 namespace {
 
 /// Whole numbers in proportion to `weights` that add up to `total`: each share is rounded down, and
-/// what is left goes to the largest remainders.
+/// the rest goes to the largest remainders.
 std::vector<int> apportion(std::span<const double> weights, int total) {
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   std::vector<int> counts;

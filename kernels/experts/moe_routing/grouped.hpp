@@ -7,16 +7,16 @@
 #include "kernels/base/numeric/running_sum.hpp"
 #include "kernels/experts/moe_routing/kernels.hpp"
 
-/// The large grouped product as the host sees it: how many tokens go where, how each scheme lays
-/// them out, and what an element must be.
+/// The large grouped product as the host sees it: the tokens per expert, each scheme's layout of
+/// them, and the exact value of an element.
 namespace tilestep::moe_routing {
 
-/// How many of `tokens` go to each expert with top-1: `balanced` as even as it gets, `skewed` in
+/// Tokens per expert with top-1: `balanced` as evenly as possible, `skewed` in
 /// proportion to (e + 1)^-skew (largest remainders rounded up), `one_hot` all to the first.
 /// Throws Error for a routing that needs a router.
 std::vector<int> top1_counts(Routing routing, double skew, int tokens, int experts);
 
-/// Where the slots and tiles of each expert begin.
+/// The first slot and tile of each expert.
 struct GroupedLayout {
   Scheme scheme = Scheme::packed;
   int tile = 0;                 ///< token slots of a tile
@@ -30,13 +30,13 @@ struct GroupedLayout {
   std::int64_t kept_tokens() const;
 };
 /// `padded_to_capacity` gives every expert whole tiles for the busiest one's tokens, `tile_padded`
-/// whole tiles for its own, `packed` its own tokens and no more. Throws Error if there would be
+/// whole tiles for its own, `packed` only its own tokens. Throws Error if there would be
 /// more than 2^31 − 1 slots.
 GroupedLayout layout_of(std::span<const int> kept, Scheme scheme, int tile);
 
 /// The tiles of a `packed` layout for `order`: whole ones first, then the experts' last ones, the
-/// fuller first. Tail tiles of which a part is empty take less time, and what is handed out last
-/// decides how long the others wait. `tiles_across`: width / tile_width.
+/// fuller first. Partly empty tail tiles take less time, and the tiles handed out last decide how
+/// long the others wait. `tiles_across`: width / tile_width.
 std::vector<int> tails_last(const GroupedLayout& layout, int tiles_across);
 
 /// An element of the product: Σ w[k] · x[k] of BF16 bit patterns, in double.

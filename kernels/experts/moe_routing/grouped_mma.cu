@@ -1,19 +1,19 @@
 // The large grouped product on tensor cores: y[slot] = W[expert of the slot] · x[slot]. BF16 in,
-// FP32 accumulated and written. Tokens lie along the n side of mma.sync.m16n8k16, rows of W along
+// FP32 accumulated and written. Tokens are along the n side of mma.sync.m16n8k16, rows of W along
 // its m side.
 //
 //   - both operands have k fastest in memory, so a tile of either is rows of 64 numbers: 128 bytes,
-//     the eight 16-byte chunks of which lie where chunk ^ (row % 8) says, so that the eight rows of
-//     a matrix that ldmatrix reads lie in all 32 banks
+//     whose eight 16-byte chunks are stored at chunk ^ (row % 8), so that the eight rows of a
+//     matrix that ldmatrix reads span all 32 banks
 //   - cp.async brings tiles into one of several stages of shared memory, ahead of the product
-//   - `packed` runs one launch of persistent blocks over the tiles of all experts. The copies go on
-//     into the block's next tile while the current one is still multiplied and stored: there is no
-//     gap between two tiles
-//   - a tile at an expert's end holds fewer rows than it multiplies: the rows that are missing are
-//     zeros in shared memory and are not stored
+//   - `packed` runs one launch of persistent blocks over the tiles of all experts. The copies run
+//     ahead into the block's next tile while the current one is still multiplied and stored: there
+//     is no gap between tiles
+//   - a tile at an expert's end holds fewer rows than it multiplies: the missing rows are zeros in
+//     shared memory and are not stored
 //
 // x [slots × hidden], W [experts × width × hidden], y [slots × width]. Fragment layouts:
-// simt/mma.hpp. Needs compute capability 8.0. What Hopper can do besides: grouped_wgmma.cu.
+// simt/mma.hpp. Needs compute capability 8.0. With Hopper's instructions: grouped_wgmma.cu.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,12 +25,12 @@ namespace tilestep::moe_routing::SIMT_BACKEND::grouped_mma {
 
 using Bits = std::uint16_t;
 constexpr int kChunk = 8;   // numbers in 16 bytes
-constexpr int kDepth = 64;  // numbers of k in a tile: 128 bytes a row
+constexpr int kDepth = 64;  // numbers of k in a tile: 128 bytes per row
 constexpr int kChunks = kDepth / kChunk;
 constexpr int kSteps = kDepth / 16;
 
-/// kWidth rows of W by kTokens slots a block, kWarpW × kWarpT a warp; kS stages in shared memory;
-/// kB blocks a multiprocessor.
+/// kWidth rows of W by kTokens slots per block, kWarpW × kWarpT per warp; kS stages in shared
+/// memory; kB blocks per multiprocessor.
 template <int kWidth, int kTokens, int kWarpW, int kWarpT, int kS, int kB>
 struct GroupedTiling {
   static constexpr int kTileWidth = kWidth, kTileTokens = kTokens;
@@ -52,7 +52,7 @@ __device__ constexpr int chunk_at(int row, int chunk) {
   return simt::swizzled_chunk(row, chunk) * kChunk;
 }
 
-/// This thread's part of the copies: a walk of its own over the block's tiles, and along k in each.
+/// This thread's part of the copies: its own walk over the block's tiles, and along k in each.
 template <class T>
 class Copies {
  public:
@@ -84,7 +84,7 @@ class Copies {
         aim(operands, shape);
       }
     }
-    simt::cp_async_commit();  // an empty group too: so the groups can be counted
+    simt::cp_async_commit();  // empty groups too, so that groups can be counted
   }
 
  private:
@@ -112,10 +112,10 @@ class Copies {
   simt::Global<const Bits> w_from_, x_from_;
 };
 
-/// Where a lane finds the rows that it names to ldmatrix. Of each 16 × 16 piece of W's tile lane l
-/// names row l % 16 and chunk l / 16; of x's, whose rows are the columns of mma, row l / 16 · 8 +
-/// l % 8 and chunk l / 8 % 2. XOR takes the place of adding in the chunk's number, because what is
-/// put together has no bits in common.
+/// The rows that a lane addresses for ldmatrix. In each 16 × 16 part of W's tile lane l addresses
+/// row l % 16 and chunk l / 16; in x's, whose rows are the columns of mma, row l / 16 · 8 + l % 8
+/// and chunk l / 8 % 2. XOR replaces addition in the chunk's number, because the operands have no
+/// bits in common.
 struct LaneRows {
   int w, w_chunk;  // in elements, from a stage's start
   int x, x_chunk;
@@ -134,7 +134,7 @@ struct LaneRows {
   }
 };
 
-/// What a warp multiplies for 16 k.
+/// A warp's operands for 16 k.
 template <class T>
 struct Fragments {
   unsigned w[T::kRowsOfW][4];
@@ -150,7 +150,7 @@ struct Fragments {
   }
 };
 
-/// The sums of a warp's tile.
+/// The accumulators of a warp's tile.
 template <class T>
 struct Sums {
   float of[T::kRowsOfW][T::kPairsOfX * 2][4];
@@ -220,7 +220,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     copies.start(operands, shape, w_tiles + stage * T::kWTile, x_tiles + stage * T::kXTile);
   }
   simt::cp_async_wait<T::kStages - 2>();
-  __syncthreads();  // everybody's part of the first stage must have arrived
+  __syncthreads();  // all threads' parts of the first stage must have arrived
 
   Fragments<T> fragments[2];
   fragments[0].read(w_tiles, x_tiles, rows, 0);
@@ -238,14 +238,14 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
           next = 0;
           reading = reading + 1 == T::kStages ? 0 : reading + 1;
           simt::cp_async_wait<T::kStages - 2>();
-          // Everybody's part of the next stage must have arrived before it is read, and everybody
-          // must have read the current one before the next copies overwrite it.
+          // All threads' parts of the next stage must have arrived before it is read, and all must
+          // have read the current one before the next copies overwrite it.
           __syncthreads();
         }
         fragments[(step + 1) % 2].read(w_tiles + reading * T::kWTile, x_tiles + reading * T::kXTile,
                                        rows, next);
         if (step == 0) {
-          // The stage that is written now was read before the barrier above.
+          // The stage written now was read before the barrier above.
           copies.start(operands, shape, w_tiles + writing * T::kWTile,
                        x_tiles + writing * T::kXTile);
           writing = writing + 1 == T::kStages ? 0 : writing + 1;

@@ -1,18 +1,18 @@
-// The large grouped product by what Hopper alone has: the same tiles and the same schedule as
+// The large grouped product with Hopper's instructions: the same tiles and the same schedule as
 // grouped_mma.cu, but
 //
 //   - TMA, the copy engine of a multiprocessor, brings whole tiles to shared memory; one thread
-//     asks for a tile, and no other has anything to do with it
-//   - wgmma multiplies straight from shared memory, 64 rows of W by 128 or 256 tokens at a time, by
+//     requests a tile, and no other thread is involved
+//   - wgmma multiplies directly from shared memory, 64 rows of W by 128 or 256 tokens at a time, by
 //     the four warps of a warpgroup
-//   - one warpgroup only copies, two only multiply; they meet at two mbarriers a stage, `full` and
-//     `empty`. The copies run ahead into the block's next tile while this one is stored
+//   - one warpgroup only copies, two only multiply; they meet at two mbarriers per stage, `full`
+//     and `empty`. The copies run ahead into the block's next tile while this one is stored
 //   - two neighbouring blocks may form a cluster: they multiply the same tokens by two parts of W,
 //     each fetches half of the tokens, and TMA puts that half into both
 //
 // A tile's row is 64 numbers of k, 128 bytes, in the "128-byte swizzle" that TMA writes and wgmma
-// reads. For nvcc alone, and compute capability 9.0 alone (sm_90a): elsewhere the kernels are
-// compiled to a trap and never launched. What the instructions do: simt/hopper.hpp.
+// reads. Only for nvcc and compute capability 9.0 (sm_90a): elsewhere the kernels are compiled to
+// a trap and never launched. The instructions are in simt/hopper.hpp.
 
 #include <cstddef>
 #include <cstdint>
@@ -29,12 +29,12 @@ constexpr int kWarpgroup = 128;   // threads
 constexpr int kMultipliers = 2;   // warpgroups that multiply
 constexpr int kThreads = (1 + kMultipliers) * kWarpgroup;
 constexpr int kStages = 4;
-/// Registers of a thread, once the copying warpgroup has given away what it does not need. Together
-/// no more than what the launch has: 384 · 168.
+/// Registers per thread, once the copying warpgroup has released those it does not need. In total
+/// no more than the launch has: 384 · 168.
 [[maybe_unused]] constexpr int kCopierRegisters = 40;
 [[maybe_unused]] constexpr int kMultiplierRegisters = 232;
 
-/// kTokens slots by kPieces · 64 rows of W a warpgroup; kCluster blocks share their tokens.
+/// kTokens slots by kPieces · 64 rows of W per warpgroup; kCluster blocks share their tokens.
 template <int kTokens, int kPieces, int kCluster>
 struct HopperTiling {
   static constexpr int kTileTokens = kTokens;
@@ -42,7 +42,7 @@ struct HopperTiling {
   static constexpr int kBlockWidth = kMultipliers * kWarpgroupWidth;
   static constexpr int kTileWidth = kCluster * kBlockWidth;  ///< of all blocks of the cluster
   static constexpr int kBlocks = kCluster;
-  using Sums = float[kPieces][kTokens / 2];  ///< of a thread, 128 of which have 64 rows of W
+  using Sums = float[kPieces][kTokens / 2];  ///< per thread; 128 threads have 64 rows of W
   static constexpr int kWBytes = kBlockWidth * kRowBytes;
   static constexpr int kXBytes = kTokens * kRowBytes;
   static constexpr int kStageBytes = kWBytes + kXBytes;
@@ -50,14 +50,14 @@ struct HopperTiling {
       kTokens / kCluster;  ///< that one block of the cluster fetches
   static constexpr std::size_t kSharedBytes =
       kStages * kStageBytes + 2 * kStages * sizeof(std::uint64_t) + kAlignment;
-  /// Of a tile with no more than half of its tokens only that half is fetched and multiplied.
+  /// A tile that is at most half full fetches and multiplies only that half.
   static constexpr bool kHalves = kTokens == 256 && kCluster == 1;
   static_assert(kTokens == 128 || kTokens == 256);
   static_assert(kBlockWidth <= 256 && kFetchedTokens <= 256, "TMA fetches 256 rows at most");
   using Walk = TileWalk<kTileTokens, kTileWidth, kCluster>;
 };
 
-/// What TMA must know of the two arrays.
+/// The tensor maps of the two arrays.
 struct TensorMaps {
   simt::hopper::TensorMap weights, x,
       half_x;  ///< half_x: half as many tokens at a time, for kHalves
@@ -69,7 +69,7 @@ using namespace simt::hopper;
 
 // ---- the two roles ------------------------------------------------------------------------------
 
-/// The stages in shared memory, as addresses that the instructions take.
+/// The stages in shared memory, as addresses for the instructions.
 template <class T>
 struct Stages {
   unsigned tiles, barriers;
@@ -80,7 +80,7 @@ struct Stages {
   __device__ __forceinline__ unsigned empty(int stage) const { return full(stage) + kStages * 8; }
 };
 
-/// Which stage is next, and in which parity of its phases.
+/// The next stage and the parity of its phase.
 struct Turn {
   int stage = 0;
   unsigned parity = 0;
@@ -93,7 +93,7 @@ struct Turn {
   }
 };
 
-/// What the copying thread does.
+/// The copying thread's work.
 template <class T>
 __device__ __forceinline__ void copy_tiles(const TensorMaps& maps, const GroupedOperands& operands,
                                            const GroupedShape& shape, const Stages<T>& stages,
@@ -106,8 +106,8 @@ __device__ __forceinline__ void copy_tiles(const TensorMaps& maps, const Grouped
     const int x_row = place.first_slot + rank * T::kFetchedTokens;
     const bool half = T::kHalves && place.rows <= T::kTileTokens / 2;
     for (int k = 0; k < shape.hidden; k += kDepth) {
-      // All who multiply, in both blocks, must be done with what the stage held: also the other
-      // block's copy comes here.
+      // All multiplying warps, in both blocks, must be done with the stage: the other block's copy
+      // also writes it.
       wait_for(stages.empty(turn.stage), turn.parity ^ 1);
       const unsigned full = stages.full(turn.stage);
       arrive_expecting(full, half ? T::kStageBytes - T::kXBytes / 2 : T::kStageBytes);
@@ -131,13 +131,13 @@ __device__ __forceinline__ void hand_back(const Stages<T>& stages, int stage) {
   }
 }
 
-/// Stores a warpgroup's sums for the tokens below `rows`, from y[0] = its first row of W of the
+/// Stores a warpgroup's results for the tokens below `rows`, from y[0] = its first row of W of the
 /// tile's first token. Eight lanes store neighbours of a token: a whole sector.
 template <class T>
 __device__ __forceinline__ void store(const typename T::Sums& sums, float* y, int width, int rows) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) % kWarpgroup / 32;
-  // Token 8j + r is `8 * width` floats further each time: one address to keep, not one a token.
+  // Token 8j + r is `8 * width` floats further each time: one address to keep, not one per token.
   float* to = y + (lane % 4 * 2 * width + warp * 16 + lane / 4);
 #pragma unroll
   for (int j = 0; j < T::kTileTokens / 8; ++j, to += 8 * width) {
@@ -153,7 +153,7 @@ __device__ __forceinline__ void store(const typename T::Sums& sums, float* y, in
   }
 }
 
-/// A warpgroup's products of a tile, along all of k; with kHalf of the first half of its tokens.
+/// A warpgroup's products of a tile, along all of k; with kHalf only its first half of tokens.
 template <class T, bool kHalf>
 __device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stages<T>& stages,
                                               Turn& turn, int hidden, int group) {
@@ -179,7 +179,7 @@ __device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stag
       }
     }
     wgmma_commit();
-    // The stage before is read to its end once no more than this one's products are under way.
+    // The previous stage is fully read once only this one's products are in flight.
     wgmma_wait<1>();
     if (k > 0) hand_back(stages, before);
     before = turn.stage;
@@ -189,7 +189,7 @@ __device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stag
   hand_back(stages, before);
 }
 
-/// What the two multiplying warpgroups do; `group` is 0 or 1.
+/// The work of the two multiplying warpgroups; `group` is 0 or 1.
 template <class T, class Tape>
 __device__ __forceinline__ void multiply_tiles(const GroupedOperands& operands,
                                                const GroupedShape& shape, const Stages<T>& stages,
@@ -232,7 +232,7 @@ __device__ __forceinline__ void grouped_gemm_tiles(const TensorMaps& maps,
     }
     publish_barriers();
   }
-  // No one may wait for or arrive at a barrier that is not there yet.
+  // No thread may wait for or arrive at a barrier that is not initialized yet.
   if constexpr (T::kBlocks == 1) {
     __syncthreads();
   } else {

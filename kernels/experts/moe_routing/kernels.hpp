@@ -10,10 +10,10 @@
 #include "kernels/base/simt/simt.hpp"
 #include "kernels/experts/moe_routing/lesson.hpp"
 
-/// What the lesson's driver asks of its kernels; launch.cu answers, once for each backend.
+/// The interface between the lesson's driver and its kernels; launch.cu implements it, once per backend.
 namespace tilestep::moe_routing {
 
-/// The router and what follows from it. An assignment is a pair (token, choice), number
+/// The router and its results. An assignment is a pair (token, choice), number
 /// token·top_k + choice.
 struct RouteShape {
   int tokens = 0, experts = 0, top_k = 0;
@@ -57,12 +57,12 @@ struct GroupedArrays {
   simt::Span<const std::uint16_t> weights;  ///< [experts × width × hidden]
   simt::Span<float> y;                      ///< [slots × width]
   simt::Span<const int> first_slot, first_tile, kept;
-  /// Of the large product and for `packed` alone: the tile numbers in the order in which they are
+  /// Only for the large product with `packed`: the tile numbers in the order in which they are
   /// handed out, [tiles · width / tile_width]. Empty: in the order of the numbers.
   simt::Span<const int> order = {};
 };
 
-/// What a block notes when it begins a tile (its clock, site kTileBeginSite) and when it ends one.
+/// What a block records when it begins a tile (its clock, site kTileBeginSite) and when it ends one.
 struct TileEnd {
   unsigned long long clock;
   int block, processor;
@@ -70,7 +70,7 @@ struct TileEnd {
 };
 inline constexpr std::uint32_t kTileBeginSite = 0;
 inline constexpr std::uint32_t kTileEndSite = 1;
-/// Entries of a tape that a tile takes.
+/// Tape entries per tile.
 inline constexpr std::size_t kTileEntries =
     simt::kNoteEntries<unsigned long long> + simt::kNoteEntries<TileEnd>;
 
@@ -96,9 +96,9 @@ struct Configuration {
   bool hopper = false;  ///< wgmma: needs compute capability 9.0
 };
 
-/// Of an expert's tiles, in the order of their numbers, number `in_expert` is this one down its
-/// tokens. In groups of 8 down, column by column: what runs together shares rows of x and of W,
-/// which L2 then holds.
+/// The position along the tokens of tile number `in_expert` of an expert. Tiles are numbered in
+/// groups of 8 down, column by column: tiles that run together share rows of x and W, which L2
+/// then holds.
 inline constexpr int kTilesInGroup = 8;
 constexpr int tile_down(int in_expert, int tiles_down, int tiles_across) {
   const int in_group = kTilesInGroup * tiles_across;
@@ -109,7 +109,7 @@ constexpr int tile_down(int in_expert, int tiles_down, int tiles_across) {
 
 using simt::LibraryStatus;
 
-/// All work is asynchronous. Every call throws Error for a shape that the kernel does not take.
+/// All work is asynchronous. Every call throws Error for a shape that the kernel does not accept.
 class Kernels : public simt::KernelSet {
  public:
   // The picture's kernels, in routing.cu, on both backends.
@@ -120,8 +120,8 @@ class Kernels : public simt::KernelSet {
   virtual void permute(simt::Device& device, const RouteShape& shape, int hidden,
                        simt::Span<const std::uint16_t> tokens, simt::Span<const int> slot,
                        simt::Span<std::uint16_t> x) const = 0;
-  /// The grouped product of the picture, a warp a block. Returns how many blocks were launched; an
-  /// empty tape records nothing. Throws Error (unavailable) below compute capability 8.0.
+  /// The grouped product of the picture, one warp per block. Returns the number of blocks launched;
+  /// an empty tape records nothing. Throws Error (unavailable) below compute capability 8.0.
   virtual int multiply(simt::Device& device, const GroupedShape& shape, const GroupedArrays& arrays,
                        const simt::Tape& tape) const = 0;
   /// out[token] = Σ over kept choices of gate · y[slot], in the order of the choices.

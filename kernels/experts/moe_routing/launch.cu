@@ -1,4 +1,4 @@
-// MoE routing: which shapes the kernels take, and how they are launched.
+// MoE routing: the shapes that the kernels accept, and their launches.
 
 #include <cassert>
 #include <cstddef>
@@ -55,7 +55,7 @@ using WgmmaDeepPair = grouped_wgmma::HopperTiling<256, 1, 2>;
 using WgmmaWidePair = grouped_wgmma::HopperTiling<128, 2, 2>;
 #endif
 
-/// Those that need Hopper come last, and under nvcc alone.
+/// Those that need Hopper come last, and only under nvcc.
 constexpr Configuration kConfigurations[] = {
     {"128 tokens x 256, 8 warps of 64x64, 3 stages", 128, 256, grouped_mma::kDepth, false},
     {"256 tokens x 128, 8 warps of 64x64, 3 stages", 256, 128, grouped_mma::kDepth, false},
@@ -73,7 +73,7 @@ constexpr Configuration kConfigurations[] = {
 #endif
 };
 
-/// Throws Error for a shape that the configuration does not take.
+/// Throws Error for a shape that the configuration does not accept.
 void check_grouped(const simt::Device& device, const Configuration& tile,
                    const GroupedShape& shape) {
   simt::require_multiple("moe-routing: hidden", shape.hidden, tile.tile_hidden);
@@ -90,8 +90,8 @@ void check_grouped(const simt::Device& device, const Configuration& tile,
   }
 }
 
-/// Blocks of the launch: `persistent` many for `packed` (fewer if the shape asks), else as many
-/// tiles as an expert may have, for each expert. The counts are on the device alone, so for
+/// Blocks of the launch: `persistent` for `packed` (fewer if the shape says so), otherwise as many
+/// as an expert may have tiles, for each expert. The counts are only on the device, so for
 /// `tile_padded` an expert may have every slot.
 dim3 grid_of(const GroupedShape& shape, const Configuration& tile, int persistent) {
   const auto tiles_of = [](int size, int of) { return (size + of - 1) / of; };
@@ -120,7 +120,7 @@ void launch_mma(simt::Device& device, const Configuration& tile, const GroupedSh
                       .shared_bytes = T::kSharedBytes};
   const auto kernel = grouped_mma::grouped_gemm<T, Tape>;
   int persistent = device.info().multiprocessors;
-  static const simt::Resources takes = simt::resources_of(launch, kernel);  // asked for once
+  static const simt::Resources takes = simt::resources_of(launch, kernel);  // queried once
   if (takes.compiled) persistent *= takes.blocks_per_multiprocessor;
   launch.grid = grid_of(shape, tile, persistent);
   simt::launch(device, launch, kernel, operands, shape, tape);
@@ -279,8 +279,8 @@ class KernelsHere final : public Kernels {
 
   LibraryStatus library(simt::Device&) const override { return simt::library_status(); }
 
-  // Plain calls on the default stream, one after the other: the host's share of a call overlaps with
-  // the products before it.
+  // Plain calls on the default stream, one after another: the host's share of a call overlaps with
+  // the preceding products.
   void library_loop(simt::Device&, [[maybe_unused]] const GroupedShape& shape,
                     [[maybe_unused]] const GroupedArrays& arrays,
                     [[maybe_unused]] std::span<const int> first_slot,

@@ -18,7 +18,7 @@ RouteShape route_shape(const Params& params, Scheme scheme) {
   return {params.tokens, params.experts, params.top_k, capacity_of(params), params.tile(), scheme};
 }
 
-/// Tokens laid out as a scheme says, and their product.
+/// Tokens in a scheme's layout, and their product.
 class Product {
  public:
   /// `route` has run, and the host knows where its tiles begin.
@@ -41,7 +41,7 @@ class Product {
     kernels_of(device_).permute(device_, route.shape, kHidden, tokens_.span(), route.slot.span(),
                                 x_.span());
   }
-  /// How many blocks were launched.
+  /// Returns the number of blocks launched.
   int multiply(bool recorded = true) {
     const GroupedArrays arrays{
         std::as_const(x_).span(), weights_.span(),          y_.span(),
@@ -82,7 +82,7 @@ SchemeTrace scheme_trace(const Trace& trace, Scheme scheme, int blocks,
   return made;
 }
 
-/// The same tokens as the other schemes lay them out and multiply them, where they are few enough to be seen.
+/// The other schemes' layout and product of the same tokens, where they are few enough to be shown.
 void run_other_schemes(Outcome& outcome, simt::Device& device) {
   Trace& trace = outcome.trace;
   if (trace.schemes_run() == 1) return;
@@ -170,7 +170,7 @@ void fill_experts(Outcome& outcome) {
   }
 }
 
-/// What the tensor cores did during one more launch, where the chip counts that.
+/// Counts the tensor cores' work in one more launch, where the GPU allows it.
 void count_tensor_work(Outcome& outcome, simt::Device& device,
                        const std::function<void()>& launch) {
   if (!device.counters().available) return;
@@ -194,7 +194,7 @@ void run_kernels(Outcome& outcome, simt::Device& device, lab::Progress& progress
   simt::Buffer<float> out(device, static_cast<std::size_t>(params.tokens) * kWidth);
   out.fill(0xFF);
   trace.blocks = product.multiply();
-  progress.report(0.7, "combining what the experts gave");
+  progress.report(0.7, "combining the experts' outputs");
   kernels_of(device).combine(device, route.shape, kWidth, std::as_const(route.gate).span(),
                              std::as_const(route.slot).span(), product.y(), out.span());
   device.synchronize();
@@ -261,7 +261,7 @@ Outcome gather(const Params& params, simt::Device& device, lab::Progress& progre
   return outcome;
 }
 
-/// What of a run is of the GPU that it ran on.
+/// The parts of a run that depend on its GPU.
 static const lab::Replay& replay_of_runs() {
   static const lab::Replay kReplay{
       .of_machine = {{"trace.clock_unit", "its clock"},
@@ -286,13 +286,12 @@ static const lab::Replay& replay_of_runs() {
 const lab::Lesson& lesson() {
   static const auto lesson =
       lab::LessonOf<Params>(
-          kLesson,
-          "Tensor cores work on whole tiles: what counts is how full the experts' tiles are.",
+          kLesson, "Tensor cores work on whole tiles: speed depends on how full the experts' are.",
           knob_table(), run, bench_report)
           .with_telling(
               {{"balanced",
-                "Every expert is wanted equally often: all tiles are full, and the schemes differ "
-                "in nothing.",
+                "Every expert is wanted equally often: all tiles are full, and the schemes do not "
+                "differ.",
                 {.routing = Routing::balanced}},
                {"capacity",
                 "The same with a capacity: tokens beyond the busiest expert's limit are dropped.",

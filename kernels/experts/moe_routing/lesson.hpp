@@ -8,7 +8,7 @@
 #include "kernels/lessons.hpp"
 
 /// The MoE lesson: a router sends each of [tokens] to its best [top_k] of [experts]; every expert
-/// multiplies only its own tokens, in whole tiles of a tensor core's n side; what came out is
+/// multiplies only its own tokens, in whole tiles of a tensor core's n side; the outputs are
 /// combined by gate weights. Shazeer et al., "Outrageously large neural networks", 2017; Lepikhin
 /// et al., "GShard", 2020 (capacity); Fedus, Zoph & Shazeer, "Switch Transformers", 2021; Gale et
 /// al., "MegaBlocks", 2022 (no dropped tokens, grouped tiles).
@@ -17,7 +17,7 @@ namespace tilestep::moe_routing {
 /// The kernel source that the picture shows.
 inline constexpr std::string_view kSourcePath = "kernels/experts/moe_routing/routing.cu";
 
-/// Whom the router prefers.
+/// The router's preference.
 enum class Routing {
   balanced,  ///< token t to expert t·top_k mod experts and its right neighbours
   skewed,    ///< expert e is wanted in proportion to (e + 1)^-skew
@@ -33,15 +33,15 @@ inline constexpr int kRoutings = static_cast<int>(count_of<Routing>());
 /// How the experts' products are laid out for the tensor cores.
 enum class Scheme {
   padded_to_capacity,  ///< every expert has as many slots as the fullest may have
-  tile_padded,         ///< each expert's slots are rounded up to whole tiles; one launch row an
-                       ///< expert, blocks without a tile leave at once
-  packed,              ///< kept assignments lie side by side; a list of tiles over all experts is
-                       ///< shared out among persistent blocks
+  tile_padded,         ///< each expert's slots are rounded up to whole tiles; one launch row per
+                       ///< expert, blocks without a tile exit immediately
+  packed,              ///< kept assignments are side by side; a list of tiles over all experts is
+                       ///< shared among persistent blocks
 };
 constexpr auto names_of(Scheme) {
   return std::to_array<std::string_view>({"padded-to-capacity", "tile-padded", "packed"});
 }
-/// What each does and what that costs.
+/// What each does, and its cost.
 constexpr auto reasons_of(Scheme) {
   return std::to_array<std::string_view>(
       {"Every expert has as many slots as the fullest may have, so that one batched product does "
@@ -65,7 +65,7 @@ struct Params {
   double capacity = 0;
   Scheme scheme = Scheme::packed;
   /// "5:2,7:0": first choice of token 5 is E2, of token 7 E0; for `custom`. Of two moves of a token
-  /// the later one holds.
+  /// the later one counts.
   std::string custom = {};
   std::int64_t seed = 1;
 
@@ -76,14 +76,14 @@ struct Params {
 struct Move {
   int token = 0, expert = 0;
 };
-/// Those that `custom` says, in its order; none in other routings.
+/// Those listed in `custom`, in order; none in other routings.
 std::vector<Move> moves_of(const Params& params);
 
 /// The knobs, bound to Params: tokens experts top_k routing skew tile capacity scheme custom seed.
 /// top_k is at most experts, and custom names tokens and experts that exist.
 const lab::KnobTable<Params>& knob_table();
 
-/// Slots that an expert takes at most; −1: no limit.
+/// The most slots that an expert takes; −1: no limit.
 int capacity_of(const Params& params);
 
 // The picture's experts are small, so that 65536 tokens stay quick under emulation: kHidden numbers
@@ -95,23 +95,23 @@ inline constexpr int kShownTokens = 256;
 /// Tiles kept in the trace, of all that ran.
 inline constexpr int kShownTiles = 2048;
 
-/// What the kernels do, in order.
+/// The kernels' steps, in order.
 enum class Step { score, top_k, count, offset, permute, multiply, combine };
 constexpr auto names_of(Step) {
   return std::to_array<std::string_view>(
       {"score", "top-k", "count", "offset", "permute", "multiply", "combine"});
 }
 inline constexpr int kSteps = static_cast<int>(count_of<Step>());
-/// 1-based line of kSourcePath, as this build has it, of each step: whatever a recording says.
+/// 1-based line of kSourcePath in this build, for each step: whatever a recording says.
 std::array<int, kSteps> step_lines();
 
-/// One token's way, as the kernels wrote it. Vectors of top_k elements, best choice first.
+/// One token's path, as the kernels wrote it. Vectors of top_k elements, best choice first.
 struct TokenTrace {
   std::vector<float> logits;       ///< [experts]; empty for more than kMostLogits experts
   std::vector<int> expert;         ///< chosen
   std::vector<float> probability;  ///< softmax over all experts, of the chosen
   std::vector<float> gate;         ///< the same, divided by their sum over the chosen
-  std::vector<int> rank;  ///< place among those who want the expert, by token, then by choice
+  std::vector<int> rank;  ///< place among the expert's assignments, by token, then by choice
   std::vector<int> slot;  ///< row in the permuted input; −1: dropped, the expert was full
   float output = 0;       ///< first component of the combined output
   bool operator==(const TokenTrace&) const = default;
@@ -142,13 +142,13 @@ struct TileTrace {
   bool operator==(const TileTrace&) const = default;
 };
 
-/// The multiprocessors that the schemes are compared on: as many as blocks of `packed` stay in the picture's
+/// The multiprocessors that the schemes are compared on: one per persistent block of `packed` in the picture's
 /// launch.
 inline constexpr int kProcessors = 4;
-/// Tiles that a scheme may run at most for all schemes to be run beside each other.
+/// The most tiles of a scheme for which all schemes are run side by side.
 inline constexpr int kComparedTiles = 256;
 
-/// What one scheme runs for the same tokens: its tiles in the order of their numbers, expert by expert.
+/// One scheme's run of the same tokens: its tiles in the order of their numbers, expert by expert.
 struct SchemeTrace {
   Scheme scheme = Scheme::packed;
   int blocks = 0;                             ///< launched
@@ -156,13 +156,13 @@ struct SchemeTrace {
   std::size_t tiles() const { return expert.size(); }
   bool operator==(const SchemeTrace&) const = default;
 };
-/// A tile where it runs, from when to when in mma instructions.
+/// A tile's multiprocessor, and its begin and end in mma instructions.
 struct QueuedTile {
   int tile = 0, processor = 0;
   int begin = 0, end = 0;
 };
-/// A scheme's tiles on kProcessors multiprocessors, each with one block at a time: blocks begin in the order of
-/// their numbers, each on the multiprocessor that is free first.
+/// A scheme's tiles on kProcessors multiprocessors, each with one block at a time: blocks start in the order of
+/// their numbers, each on the first free multiprocessor.
 std::vector<QueuedTile> queued(const SchemeTrace& scheme);
 
 /// All that the picture is drawn from.
@@ -175,14 +175,14 @@ struct Trace {
   std::vector<ExpertTrace> expert;  ///< all
   std::vector<TileTrace> tiles;     ///< the first kShownTiles of `tiles_run`, by begin, then block
   std::int64_t tiles_run = 0;
-  int blocks = 0;          ///< that the grouped product was launched with
+  int blocks = 0;          ///< of the grouped product's launch
   std::string clock_unit;  ///< "ns" or "mma"
-  /// Every scheme on these tokens, in the order of Scheme; the run's own alone where one of them has too many
-  /// tiles; none in recordings from before.
+  /// Every scheme on these tokens, in the order of Scheme; only the run's own where one of them has too many
+  /// tiles; none in older recordings.
   std::vector<SchemeTrace> schemes;
   std::array<int, kSteps> lines = step_lines();
 
-  /// How many schemes are run on the same tokens: all, or the chosen one alone where padding takes too many tiles.
+  /// The number of schemes run on the same tokens: all, or only the chosen one where padding takes too many tiles.
   int schemes_run() const;
   std::int64_t kept() const;
   std::int64_t dropped() const;
@@ -192,7 +192,7 @@ struct Trace {
   double useful() const;
   /// The experts with the most of a count, such as &ExpertTrace::kept: several where they tie.
   std::vector<int> with_most(int ExpertTrace::*count) const;
-  /// Which token and choice lie in a slot of the permuted input, of those shown: {−1, −1} if none.
+  /// The token and choice in a slot of the permuted input, of those shown: {−1, −1} if none.
   struct Assignment {
     int token = -1, choice = -1;
   };
@@ -200,13 +200,13 @@ struct Trace {
   bool operator==(const Trace&) const = default;
 };
 
-/// What a sentence calls some of `of` experts: "E0", "E0 and E3", "5 of 8 experts", "all 4 experts".
+/// The name in sentences for some of `of` experts: "E0", "E0 and E3", "5 of 8 experts", "all 4 experts".
 std::string experts_text(const std::vector<int>& experts, int of);
 /// "E0 is busiest, with 20 tokens", "E0 and E3 are busiest, with 8 tokens each", "all 4 experts have 8
 /// tokens each".
 std::string busiest_text(const Trace& trace);
 
-/// The report's tables that say what a trace says.
+/// The trace as tables of the report.
 std::vector<lab::Table> tables_of(const Trace& trace);
 
 }  // namespace tilestep::moe_routing

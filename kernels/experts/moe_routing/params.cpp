@@ -15,7 +15,7 @@ namespace {
 constexpr int kMostTokens = 65536;
 constexpr int kMostExperts = 256;
 
-/// "5:2,7:0" taken apart; nothing if it is not of that form.
+/// "5:2,7:0" parsed; nothing if it is not of that form.
 std::optional<std::vector<Move>> parsed_moves(std::string_view text) {
   const auto pairs = lab::pairs_of(text);
   if (!pairs) return std::nullopt;
@@ -101,8 +101,8 @@ int capacity_of(const Params& params) {
   if (params.capacity <= 0) return -1;
   const double share =
       params.capacity * params.tokens * params.top_k / static_cast<double>(params.experts);
-  // 1.1 × 50 is 55.00000000000001 in double, and 55 slots are what is meant: what exceeds a whole number by
-  // less than a billionth comes from rounding. Knobs are far coarser than that.
+  // 1.1 × 50 is 55.00000000000001 in double, but 55 slots are meant: an excess over a whole number of less
+  // than a billionth comes from rounding. Knobs are far coarser than that.
   constexpr double kRounding = 1e-9;
   return static_cast<int>(std::ceil(share - kRounding));
 }

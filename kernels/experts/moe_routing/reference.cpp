@@ -41,7 +41,7 @@ void fill_logits(const Params& params, std::mt19937& generator, std::vector<floa
           4 - 0.4 * choice + 0.2 * (lab::uniform(generator) - 0.5));
     }
   }
-  std::map<int, int> moved;  // of two moves of a token the later one holds
+  std::map<int, int> moved;  // of two moves of a token the later one counts
   for (const Move& move : moves_of(params)) moved[move.token] = move.expert;
   for (const auto& [token, expert] : moved) set(token, expert, 6);
 }
@@ -99,7 +99,7 @@ Placement reference_placement(const Params& params, const std::vector<float>& lo
   for (int token = 0; token < params.tokens; ++token) {
     const float* row = &logits[index_of(token, 0, params.experts)];
     std::iota(order.begin(), order.end(), 0);
-    // Stable: among equals the lower number stays in front.
+    // Stable: on a tie the lower number stays in front.
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return row[a] > row[b]; });
     double sum = 0;
     for (std::size_t e = 0; e < softmax.size(); ++e) {

@@ -6,17 +6,17 @@
 #include "kernels/base/numeric/running_sum.hpp"
 #include "kernels/experts/moe_routing/lesson.hpp"
 
-/// The layer on the host: who goes where by sorting, products in double.
+/// The layer on the host: routing by sorting, products in double.
 namespace tilestep::moe_routing {
 
-/// Random inputs, the same for the same knobs on every machine.
+/// Random inputs, identical for the same knobs on every machine.
 struct Inputs {
   std::vector<float> logits;           ///< [tokens × experts]
   std::vector<std::uint16_t> tokens;   ///< [tokens × kHidden], BF16 bit patterns
   std::vector<std::uint16_t> weights;  ///< [experts × kWidth × kHidden]
 };
-/// Logits by which the router decides as `params.routing` says. `skewed` and `random` add Gumbel
-/// noise to the logarithm of what each expert is wanted, so that the top_k largest are a draw
+/// Logits that make the router choose as `params.routing` says. `skewed` and `random` add Gumbel
+/// noise to the logarithm of each expert's share, so that the top_k largest are a draw
 /// without replacement (Kool, van Hoof & Welling, "Stochastic beams and where to find them", 2019).
 Inputs make_inputs(const Params& params);
 
@@ -36,12 +36,12 @@ void lay_out_reference(const Params& params, Scheme scheme, Placement& placement
 
 /// [tokens × kWidth]: out[token] = Σ over kept choices of gate · W[expert]·x, dense, in double. The bound: each mma
 /// adds 16 products and the sum so far, aligned to the largest and cut off, 17 · 2u of their
-/// magnitudes with u = 2^−24 (as in the tiling lesson); a gate is off by what `gate_bound` says;
+/// magnitudes with u = 2^−24 (as in the tiling lesson); a gate is off by at most `gate_bound`;
 /// combining rounds each product and sum once.
 numeric::AllBounded reference_output(const Params& params, const Inputs& inputs,
                                      const Placement& placement);
 
-/// How far a gate or probability may be off, relative to itself: expf is within 2 ulp (CUDA C++
+/// The relative error bound of a gate or probability: expf is within 2 ulp (CUDA C++
 /// Programming Guide, "Mathematical functions"), its argument is rounded once (relative to the
 /// largest distance of the logits), a sum of `experts` terms and two divisions are rounded.
 double gate_bound(const Params& params, const std::vector<float>& logits);

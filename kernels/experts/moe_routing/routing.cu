@@ -1,19 +1,19 @@
 // An MoE layer, step by step: the kernels that the picture shows.
 //
-//   score_and_choose  a thread a token: softmax over its logits and the top_k best experts
-//   count_chunk       a block a chunk of assignments: how many want each expert, and the place of
+//   score_and_choose  a thread per token: softmax over its logits and the top_k best experts
+//   count_chunk       a block per chunk of assignments: the count for each expert, and the place of
 //                     each assignment among those of its chunk
-//   lay_out           one block, a thread an expert: chunks added up, capacity applied, slots and
-//                     tiles handed out by an exclusive scan over the experts
-//   place             a thread an assignment: its slot, or −1 where its expert is full
-//   permute           a thread a number: the tokens' rows to their slots
-//   multiply_tiles    a warp a tile: mma.m16n8k16 with the expert's weights as the 16 rows of A and
+//   lay_out           one block, a thread per expert: chunks added up, capacity applied, slots and
+//                     tiles assigned by an exclusive scan over the experts
+//   place             a thread per assignment: its slot, or −1 where its expert is full
+//   permute           a thread per number: the tokens' rows to their slots
+//   multiply_tiles    a warp per tile: mma.m16n8k16 with the expert's weights as the 16 rows of A and
 //                     eight tokens as the columns of B
-//   combine_choices   a thread an output: the gate-weighted sum of what a token's experts gave
+//   combine_choices   a thread per output: the gate-weighted sum of a token's expert outputs
 //
 // logits [tokens × experts], x [slots × hidden], weights [experts × width × hidden], y [slots ×
 // width], all row-major. An assignment is a pair (token, choice), number token·top_k + choice. No
-// step depends on the order in which threads happen to run: places are counted, never raced for.
+// step depends on the order in which threads run: places are counted, never raced for.
 
 #include <cfloat>
 #include <cstdint>
@@ -25,7 +25,7 @@
 namespace tilestep::moe_routing::SIMT_BACKEND {
 
 constexpr int kThreads = 256;
-/// Assignments that a block counts; one a thread.
+/// Assignments that a block counts; one per thread.
 constexpr int kChunk = kThreads;
 constexpr int kMmaRows = 16, kMmaColumns = 8, kMmaDepth = 16;
 
@@ -40,7 +40,7 @@ struct Chosen {
 };
 
 /// A logit that can be compared and subtracted: NaN counts as the lowest number, and infinities as
-/// the lowest and the largest. With a NaN no comparison holds, and nobody would be chosen.
+/// the lowest and the largest. All comparisons with NaN fail, so no expert would be chosen.
 __device__ float comparable(float logit) {
   return fminf(fmaxf(logit, -FLT_MAX), FLT_MAX);
 }
@@ -64,7 +64,7 @@ __global__ void score_and_choose(Global<const float> logits, Chosen chosen, Rout
     float best_logit = 0;
     for (int e = 0; e < shape.experts; ++e) {
       const float logit = comparable(row[e]);
-      // Behind the last choice in the order "larger logit first, among equals the lower number".
+      // After the last choice in the order "larger logit first, on a tie the lower number".
       const bool open = logit < last || (logit == last && e > last_expert);
       if (open && (best < 0 || logit > best_logit)) {  // [step: top-k]
         best = e;
@@ -98,29 +98,29 @@ __global__ void count_chunk(Global<const int> expert, Global<int> rank, Global<i
   const int mine = there ? expert[assignment] : -1;
   experts[thread] = mine;
   for (int e = thread; e < shape.experts; e += kChunk) counts[e] = 0;
-  __syncthreads();  // all choices and all zeros must be there before anybody counts
+  __syncthreads();  // all choices and zeros must be written before the count
 
   // whole numbers: the order does not matter
   if (there) atomicAdd(&counts[mine], 1);  // [step: count]
   int before = 0;
   for (int other = 0; other < thread; ++other) before += experts[other] == mine ? 1 : 0;
   if (there) rank[assignment] = before;
-  __syncthreads();  // every count must be complete before it is written out
+  __syncthreads();  // all counts must be complete before they are written out
   for (int e = thread; e < shape.experts; e += kChunk) {
     chunk_counts[static_cast<int>(blockIdx.x) * shape.experts + e] = counts[e];
   }
 }
 
-/// The sum of `value` over the threads before this one; all of the block call it.
+/// The sum of `value` over the threads before this one; called by the whole block.
 __device__ int exclusive_scan(simt::Shared<int> values, int value) {
   const int thread = static_cast<int>(threadIdx.x);
   values[thread] = value;
-  __syncthreads();  // every value must be there before its neighbours add it
+  __syncthreads();  // every value must be written before its neighbours add it
   for (int distance = 1; distance < kThreads; distance *= 2) {
     const int left = thread >= distance ? values[thread - distance] : 0;
     __syncthreads();  // all must have read before any value changes
     values[thread] += left;
-    __syncthreads();  // and all sums must be there before the next round reads them
+    __syncthreads();  // all sums must be written before the next round reads them
   }
   return values[thread] - value;
 }
@@ -135,9 +135,9 @@ __global__ void lay_out(LaidOut out, RouteShape shape, int chunks) {
   const int e = static_cast<int>(threadIdx.x);
   const bool there = e < shape.experts;
   if (e == 0) fullest[0] = 0;
-  __syncthreads();  // the zero must be there before the experts raise it
+  __syncthreads();  // the zero must be written before the experts raise it
 
-  // From counts of chunks to where each chunk's assignments begin among those of the expert.
+  // Turns chunk counts into the start of each chunk's assignments among the expert's.
   int wanted = 0;
   for (int chunk = 0; there && chunk < chunks; ++chunk) {
     const int count = out.chunk_counts[chunk * shape.experts + e];
@@ -146,7 +146,7 @@ __global__ void lay_out(LaidOut out, RouteShape shape, int chunks) {
   }
   const int kept = shape.capacity >= 0 ? min(wanted, shape.capacity) : wanted;
   if (there) atomicMax(&fullest[0], kept);
-  __syncthreads();  // every expert must have raised it before any reads it
+  __syncthreads();  // all experts must have raised it before any reads it
 
   const bool same = shape.scheme == Scheme::padded_to_capacity;
   const int room = !same ? kept : shape.capacity >= 0 ? shape.capacity : fullest[0];
@@ -191,12 +191,12 @@ __global__ void permute_rows(Global<const std::uint16_t> tokens, Global<const in
 
 // ---- multiply -----------------------------------------------------------------------------------
 
-/// Two neighbours of a row in a register, as a fragment holds them.
+/// Two neighbours of a row in one register, as a fragment holds them.
 __device__ unsigned pair_at(Global<const std::uint16_t> array, std::int64_t at) {
   return simt::as<const unsigned>(array + at)[0];
 }
 
-/// Columns of eight tokens times all of the expert's weights. Says how many instructions that took.
+/// Columns of eight tokens times all of the expert's weights. Returns the number of instructions.
 __device__ int multiply_columns(const GroupedOperands& operands, Global<const std::uint16_t> w,
                                 std::int64_t first_slot, int rows, const GroupedShape& shape) {
   const auto x = operands.x;
@@ -235,7 +235,7 @@ __global__ void multiply_tiles(GroupedOperands operands, GroupedShape shape, Tap
   const bool packed = shape.scheme == Scheme::packed;
   const int blocks = static_cast<int>(gridDim.x);
   int e = packed ? 0 : static_cast<int>(blockIdx.y);
-  // `packed` shares one list of tiles among blocks that stay; else a block has one tile or none.
+  // `packed` shares one list of tiles among persistent blocks; otherwise a block has at most one tile.
   int tile = static_cast<int>(blockIdx.x) + (packed ? 0 : operands.first_tile[e]);
   const int end = operands.first_tile[packed ? shape.experts : e + 1];
   TileRecorder recorder(shape.tile / kMmaColumns * (shape.width / kMmaRows) *

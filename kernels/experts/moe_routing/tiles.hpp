@@ -1,8 +1,8 @@
 #pragma once
 
 /// \file
-/// What the kernels of the grouped products share: which block computes which tile, and what it
-/// notes about it.
+/// Shared by the kernels of the grouped products: which block computes which tile, and what it
+/// records about it.
 
 #include <cstdint>
 
@@ -18,22 +18,22 @@ struct GroupedOperands {
   simt::Global<const int> first_slot, first_tile, order;
 };
 
-/// Where a tile lies.
+/// A tile's position.
 struct TilePlace {
   int first_slot;   ///< first row in x and y
-  int rows;         ///< of them: the tile's tokens, or fewer where the expert ends
+  int rows;         ///< of x and y: the tile's tokens, or fewer where the expert ends
   int first_width;  ///< first row of W
 };
 
-/// The calling block's tiles, one after the other. A tile is kTileTokens slots of one expert by
+/// The calling block's tiles, one after another. A tile is kTileTokens slots of one expert by
 /// kTileWidth rows of its W. Tiles are numbered expert by expert: the expert's `first_tile` times
 /// the tiles across `width` is its first number.
 ///
 /// `packed`: block b computes the tiles b, b + gridDim.x, b + 2·gridDim.x … of the list `order`.
-/// Else blockIdx.y is the expert and blockIdx.x the tile among the expert's; a block beyond them
-/// has none. Where kBlocks neighbours compute a tile together, they count as one block.
+/// Otherwise blockIdx.y is the expert and blockIdx.x the tile among the expert's; a block beyond
+/// them has none. Where kBlocks neighbours compute a tile together, they count as one block.
 ///
-/// It holds four numbers and no more, because it lives in registers through the whole product.
+/// It holds only four numbers, because it stays in registers through the whole product.
 template <int kTileTokens, int kTileWidth, int kBlocks = 1>
 class TileWalk {
  public:
@@ -56,9 +56,9 @@ class TileWalk {
   __device__ __forceinline__ int number() const { return number_; }
   __device__ __forceinline__ int expert() const { return expert_; }
 
-  /// Of the current tile, which must be there. Blocks that run together should share rows of x and
-  /// of W, which L2 then holds: in groups of 8 tiles down an expert's tokens, the tiles are taken
-  /// column by column.
+  /// The position of the current tile, which must exist. Blocks that run together should share rows
+  /// of x and W, which L2 then holds: in groups of 8 tiles down an expert's tokens, the tiles are
+  /// taken column by column.
   __device__ __forceinline__ TilePlace place(const GroupedOperands& operands,
                                              const GroupedShape& shape) const {
     const int first_tile = operands.first_tile[expert_];
@@ -78,7 +78,7 @@ class TileWalk {
   static __device__ __forceinline__ int across(const GroupedShape& shape) {
     return shape.width / kTileWidth;
   }
-  /// On to the expert whose tile it is.
+  /// Moves on to the expert that has the tile.
   __device__ __forceinline__ void find(const GroupedOperands& operands, const GroupedShape& shape) {
     if (!there()) return;
     number_ = position_;
@@ -92,7 +92,7 @@ class TileWalk {
   int position_, end_, number_ = 0, expert_;
 };
 
-/// Notes when the calling block computed a tile; one thread calls it, of the first block where
+/// Records when the calling block computed a tile; one thread calls it, of the first block where
 /// several compute a tile together. The clock: on a GPU nanoseconds that all multiprocessors share;
 /// under emulation, where time says nothing, the mma instructions that the block has issued.
 class TileRecorder {

@@ -1,4 +1,4 @@
-// One key of the followed request in four bits: what a channel far from 0 costs the others, by who shares a scale.
+// One key of the followed request in four bits: what a channel far from 0 costs the others, per scale.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ std::size_t zeros_of(const std::vector<float>& stored) {
   return static_cast<std::size_t>(std::count(stored.begin(), stored.end(), 0.0f));
 }
 
-/// A stroke for each number that there is, with how many have it where they are several.
+/// A stroke for each distinct number, labelled with its count where it occurs more than once.
 Ticks strokes(Name name, const std::vector<float>& values, std::uint8_t tone) {
   std::map<float, int> counts;
   for (const float value : values) ++counts[value];
@@ -41,7 +41,7 @@ Ticks strokes(Name name, const std::vector<float>& values, std::uint8_t tone) {
 
 }  // namespace
 
-/// The key of head 0 and the followed request's first token, as the run had it and as four bits keep it.
+/// The key of head 0 and the followed request's first token, as in the run and in four bits.
 const KeyRow& DecodeScene::key_row() const {
   if (key_row_) return *key_row_;
   KeyRow& row = key_row_.emplace();
@@ -63,7 +63,7 @@ const KeyRow& DecodeScene::key_row() const {
   return row;
 }
 
-/// On one line of numbers: the key, and below it what is kept of it.
+/// On one number line: the key, and below it its quantized forms.
 Picture DecodeScene::key_in_few_bits() const {
   const KeyRow& row = key_row();
   const auto larger = [](float a, float b) { return std::abs(a) < std::abs(b); };
@@ -80,16 +80,16 @@ Picture DecodeScene::key_in_few_bits() const {
   }
   Box as_it_is =
       box({"key_as_it_is"}, {std::move(was)},
-          text(fmt::format("one key of R{}, {}: channel {} is {} in all tokens alike",
-                           trace_.request, counted(channels, "channel"), most - row.value.begin(),
+          text(fmt::format("one key of R{}, {}: channel {} is {} in every token", trace_.request,
+                           counted(channels, "channel"), most - row.value.begin(),
                            *most < 0 ? "far below 0" : "far above 0"),
                fmt::format("one key, {}", counted(channels, "channel"))));
   Box by_token =
       box({"key_by_token"}, {},
-          text(fmt::format("INT4, a scale for the token: numbers stand {} apart, {} of {} become 0",
+          text(fmt::format("INT4, one scale per token: numbers {} apart, {} of {} become 0",
                            significant(static_cast<double>(row.step), 3), zeros_of(row.by_token),
                            channels),
-               fmt::format("a scale for the token: {} become 0", zeros_of(row.by_token))));
+               fmt::format("a scale per token: {} become 0", zeros_of(row.by_token))));
   const auto levels = static_cast<int>(decode::largest_of(kType));
   for (int level = -levels; level <= levels; ++level) {
     by_token.marks.emplace_back(Rule{.key = {"level", level + levels},
@@ -102,12 +102,12 @@ Picture DecodeScene::key_in_few_bits() const {
   std::sort(steps.begin(), steps.end());
   Box by_channel =
       box({"key_by_channel"}, {strokes("key_by_channel_is", row.by_channel, tone)},
-          text(fmt::format("a scale for each channel: {} apart in the median, {} of {} become 0",
+          text(fmt::format("a scale per channel: {} apart (median), {} of {} become 0",
                            significant(static_cast<double>(steps[steps.size() / 2]), 3),
                            zeros_of(row.by_channel), channels),
-               fmt::format("a scale for each channel: {} become 0", zeros_of(row.by_channel))));
+               fmt::format("a scale per channel: {} become 0", zeros_of(row.by_channel))));
   for (Box* each : {&as_it_is, &by_token, &by_channel}) each->least_height = 2.6f;
-  return {text("What a channel far from 0 costs the others"),
+  return {text("The cost of one channel far from 0"),
           {{.name = "key_value", .low = -end, .high = end, .ticks = true}},
           column({"key_row"}, {std::move(as_it_is), std::move(by_token), std::move(by_channel)},
                  {.even = true})};
@@ -115,7 +115,7 @@ Picture DecodeScene::key_in_few_bits() const {
 
 measured::View DecodeScene::channels_view() const {
   return {.name = "Channels",
-          .how = "the run's own numbers; crossed out: what becomes 0",
+          .how = "the run's own numbers; crossed out: rounded to 0",
           .plots = {measured::Pictured{
               .id = "key_channels",
               .least_height = 180,

@@ -1,4 +1,4 @@
-// One launch of the kernel: the cache that it reads, and its blocks over their tiles.
+// One launch of the kernel: the cache it reads, and its blocks over their tiles.
 #include "scenes/attention/decode/launch.hpp"
 
 #include <fmt/format.h>
@@ -104,7 +104,7 @@ std::vector<Axis> LaunchPicture::launch_axes() const {
 
 State LaunchPicture::tile_state(int request, int place, Cursor cursor) const {
   if (!reading(cursor)) return State::plain;
-  // Of all K/V heads: the cell is done when the last block is through with it.
+  // Over all K/V heads: done once some block has passed it and none is on it now.
   State state = State::to_come;
   const int tile = trace_.shape.tile;
   for (const ItemTrace& item : trace_.items) {
@@ -132,7 +132,7 @@ Box LaunchPicture::cache(Cursor cursor) const {
     for (int place = 0; place < longest; ++place) {
       const int first = place * tile;
       const bool there = first < tokens;
-      // Of a tile that is not full how many tokens it has.
+      // A partial tile shows its number of tokens.
       cells.items.names.push_back(!there                  ? ""
                                   : first + tile > tokens ? fmt::format("·{}", tokens - first)
                                                           : std::to_string(first));
@@ -143,10 +143,10 @@ Box LaunchPicture::cache(Cursor cursor) const {
     }
   }
   cells.items.about = {{"request", {0, requests}}};
-  return labelled({"cache"}, box({"cache_rows"}, {cells}, {}, {.left = 2}),
-                  text(fmt::format("cache: a row a request, {} tokens a cell", tile),
-                       "cache, by request", "cache"),
-                  {.weight = 1.2f, .least_width = 8, .least_height = 2.1f});
+  return labelled(
+      {"cache"}, box({"cache_rows"}, {cells}, {}, {.left = 2}),
+      text(fmt::format("cache by request, {} tokens per cell", tile), "cache, by request", "cache"),
+      {.weight = 1.2f, .least_width = 8, .least_height = 2.1f});
 }
 
 Box LaunchPicture::lanes(Cursor cursor) const {
@@ -193,16 +193,15 @@ std::optional<Question> LaunchPicture::end_question() const {
   if (item == trace_.items.end()) return std::nullopt;
   const double rounds = trace_.rounds();
   const int tokens = trace_.tokens[static_cast<std::size_t>(item->request)];
-  return of_kind(
-      "block-ends",
-      ask_to_set(fmt::format("R{} has {}, shared out to {} for each K/V head. After which tile is "
-                             "the first block of head {} done?",
-                             item->request, counted(tokens, "token"),
-                             counted(item->splits, "block"), item->kv_head),
-                 {"lane_box"}, "round", item->tiles,
-                 std::clamp(0.45, 0.006 * rounds, 0.15 * rounds),
-                 fmt::format("its {} are {} of {}.", counted(item->tokens, "token"),
-                             counted(item->tiles, "tile"), trace_.shape.tile)));
+  return of_kind("block-ends",
+                 ask_to_set(fmt::format("R{} has {}, split over {} per K/V head. After which tile "
+                                        "is the first block of head {} done?",
+                                        item->request, counted(tokens, "token"),
+                                        counted(item->splits, "block"), item->kv_head),
+                            {"lane_box"}, "round", item->tiles,
+                            std::clamp(0.45, 0.006 * rounds, 0.15 * rounds),
+                            fmt::format("its {} are {} of {}.", counted(item->tokens, "token"),
+                                        counted(item->tiles, "tile"), trace_.shape.tile)));
 }
 
 std::optional<Question> LaunchPicture::busy_question(int round) const {
@@ -212,13 +211,13 @@ std::optional<Question> LaunchPicture::busy_question(int round) const {
     busy += round > item.first_round && round <= item.first_round + item.tiles ? 1 : 0;
   }
   if (round < 2 || busy == before) return std::nullopt;
-  return of_kind("busy-blocks",
-                 ask_count(fmt::format("{} took a tile. How many will take one more?",
-                                       counted(before, "block")),
-                           busy, {before, trace_.blocks, before / 2, busy + 1, busy + 2, 0},
-                           fmt::format("the others have come to the end of their keys, of which "
-                                       "the longest block has {}.",
-                                       counted(trace_.rounds(), "tile"))));
+  return of_kind(
+      "busy-blocks",
+      ask_count(
+          fmt::format("{} took a tile. How many will take one more?", counted(before, "block")),
+          busy, {before, trace_.blocks, before / 2, busy + 1, busy + 2, 0},
+          fmt::format("the others have reached the end of their keys; the longest block has {}.",
+                      counted(trace_.rounds(), "tile"))));
 }
 
 }  // namespace tilestep::scenes

@@ -1,5 +1,5 @@
-// The Measured tab of the lesson on decoding: the ladder beside a kernel that only reads, formats of the cache,
-// batches and short contexts and who shares a K/V head.
+// The Measured tab of the lesson on decoding: the ladder beside a read-only kernel, formats of the cache, batches,
+// short contexts, and sharing of K/V heads.
 #include "scenes/shared/measured.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ Role launching_role(std::string_view launching) {
   if (!launching.ends_with("256 tokens") && !launching.ends_with("kernel")) return Role::sky;
   return launching.ends_with("kernel") ? Role::yellow : Role::green;
 }
-/// The ratio of bits: what a format would bring if bytes were all.
+/// The ratio of bits: a format's speedup if only bytes counted.
 lab::Table with_bits(lab::Table table) {
   add_column(table, "bits", [&](std::size_t row) -> lab::Cell {
     const std::string format = text_in(table, row, "kv_dtype");
@@ -29,59 +29,58 @@ lab::Table with_bits(lab::Table table) {
 
 std::vector<measured::View> speed() {
   using namespace measured;
-  return {
-      {.name = "Ladder",
-       .how = "bytes that a step must read and write, over its time; L2 emptied before each launch",
-       .plots = {Bars{.id = "decode_ladder",
-                      .unit = "GB/s",
-                      .rows = {.table = "ladder_measured"},
-                      .label = "rung",
-                      .value = "bandwidth",
-                      .of = "reading alone",
-                      .role = rung_role},
-                 Bars{.id = "decode_peers",
-                      .title = "Peers, in turn with them",
-                      .unit = "GB/s",
-                      .rows = {.table = "peers"},
-                      .label = "rung",
-                      .value = "bandwidth",
-                      .fraction = "",
-                      .role = rung_role}}},
-      {.name = "Bytes",
-       .how = "counted, of one launch; dashed: each byte of the cache once",
-       .plots = {Bars{.id = "decode_dram",
-                      .title = "Between L2 and DRAM",
-                      .unit = "MB",
-                      .rows = {.table = "bytes"},
-                      .label = "rung",
-                      .value = "dram",
-                      .low = "",
-                      .high = "",
-                      .fraction = "",
-                      .expected = "least",
-                      .role = rung_role}},
-       .needs = "bytes",
-       .missing = kNoCounters},
-      {.name = "Formats",
-       .how = "time of BF16 / time; dashed: the ratio of their bits",
-       .filters = {{"decode_format_page", "page_size", "{}", "16", "page"}},
-       .plots = {Bars{.id = "decode_formats",
-                      .unit = "×",
-                      .rows = {.table = "formats", .prepare = with_bits},
-                      .label = "kv_dtype",
-                      .value = "speedup",
-                      .low = "",
-                      .high = "",
-                      .fraction = "",
-                      .expected = "bits",
-                      .note = "{bandwidth} GB/s"}},
-       .needs = "formats"}};
+  return {{.name = "Ladder",
+           .how = "bytes a step must read and write, over its time; L2 flushed before each launch",
+           .plots = {Bars{.id = "decode_ladder",
+                          .unit = "GB/s",
+                          .rows = {.table = "ladder_measured"},
+                          .label = "rung",
+                          .value = "bandwidth",
+                          .of = "reading alone",
+                          .role = rung_role},
+                     Bars{.id = "decode_peers",
+                          .title = "Peers, timed in turn",
+                          .unit = "GB/s",
+                          .rows = {.table = "peers"},
+                          .label = "rung",
+                          .value = "bandwidth",
+                          .fraction = "",
+                          .role = rung_role}}},
+          {.name = "Bytes",
+           .how = "counted in one launch; dashed: each cache byte once",
+           .plots = {Bars{.id = "decode_dram",
+                          .title = "Between L2 and DRAM",
+                          .unit = "MB",
+                          .rows = {.table = "bytes"},
+                          .label = "rung",
+                          .value = "dram",
+                          .low = "",
+                          .high = "",
+                          .fraction = "",
+                          .expected = "least",
+                          .role = rung_role}},
+           .needs = "bytes",
+           .missing = kNoCounters},
+          {.name = "Formats",
+           .how = "time of BF16 / time; dashed: the ratio of their bits",
+           .filters = {{"decode_format_page", "page_size", "{}", "16", "page"}},
+           .plots = {Bars{.id = "decode_formats",
+                          .unit = "×",
+                          .rows = {.table = "formats", .prepare = with_bits},
+                          .label = "kv_dtype",
+                          .value = "speedup",
+                          .low = "",
+                          .high = "",
+                          .fraction = "",
+                          .expected = "bits",
+                          .note = "{bandwidth} GB/s"}},
+           .needs = "formats"}};
 }
 
 std::vector<measured::View> sweeps() {
   using namespace measured;
   return {{.name = "Batch",
-           .how = "requests of one length; bytes over time",
+           .how = "equal-length requests; bytes over time",
            .plots = {Lines{.id = "decode_batches",
                            .title = "Bandwidth",
                            .x_label = "requests",
@@ -112,7 +111,7 @@ std::vector<measured::View> sweeps() {
           {.name = "Sharing",
            .how = "query heads that share a K/V head; 32 query heads of 128",
            .plots = {Bars{.id = "decode_sharing",
-                          .title = "Tokens of a layer in a second",
+                          .title = "Tokens per second, one layer",
                           .unit = "1/s",
                           .rows = {.table = "schemes"},
                           .label = "{scheme}, {shared_by}",

@@ -1,5 +1,5 @@
-// What is asked about the measurements of the lesson on decoding. A bench without a table or a column is not asked about
-// it.
+// Questions about the measurements of the lesson on decoding. Where a bench lacks a table or column, its question is
+// omitted.
 #include <fmt/format.h>
 
 #include "scenes/attention/decode/scene.hpp"
@@ -11,7 +11,7 @@
 namespace tilestep::scenes {
 namespace {
 
-/// How near to reading alone.
+/// How close to a read-only kernel.
 std::optional<Question> read_question(const lab::Report& bench) {
   const auto share =
       number_with(bench, "ladder_measured", {{"rung", "paged-balanced"}}, "fraction");
@@ -19,16 +19,15 @@ std::optional<Question> read_question(const lab::Report& bench) {
   const std::vector<std::string> choices = {"More than 95 %", "85 to 95 %", "60 to 85 %",
                                             "Less than 60 %"};
   const std::size_t is = *share > 0.95 ? 0 : *share >= 0.85 ? 1 : *share >= 0.6 ? 2 : 3;
-  return about_view(
-      "Ladder", "read",
-      ask("paged-balanced finds its pages through a table, multiplies on tensor cores and merges "
-          "parts. How much of the bandwidth of a kernel that only reads does it reach?",
-          choices[is], choices,
-          fmt::format("it reaches {} of it ({}).", words::percent(*share),
-                      measured::where_measured(bench))));
+  return about_view("Ladder", "read",
+                    ask("paged-balanced looks up its pages, multiplies on tensor cores and merges "
+                        "parts. How much of a read-only kernel's bandwidth does it reach?",
+                        choices[is], choices,
+                        fmt::format("it reaches {} of it ({}).", words::percent(*share),
+                                    measured::where_measured(bench))));
 }
 
-/// Keys and values of its own for each query head, against a group.
+/// A pass over K and V per query head, against one per group.
 std::optional<Question> repeat_question(const lab::Report& bench) {
   const auto time = [&](const char* rung) {
     return number_with(bench, "ladder_measured", {{"rung", rung}}, "time");
@@ -38,17 +37,16 @@ std::optional<Question> repeat_question(const lab::Report& bench) {
   const auto bytes = [&](const char* rung) {
     return number_with(bench, "bytes", {{"rung", rung}}, "dram");
   };
-  std::string because = fmt::format("the other takes {:.3g} in place of {:.3g} ms, {}", *apart,
+  std::string because = fmt::format("the other takes {:.3g} against {:.3g} ms, {}", *apart,
                                     *together, measured::where_measured(bench));
   if (const auto more = bytes("paged-repeat-kv"), once = bytes("paged-balanced"); more && once) {
     because +=
-        fmt::format(", for which DRAM gives {:.0f} MB in place of {:.0f}, counted", *more, *once);
+        fmt::format(", and DRAM delivers {:.0f} MB instead of {:.0f}, counted", *more, *once);
   }
   return about_view(
       "Ladder", "repeat",
-      ask_ratio("Eight query heads share a K/V head. paged-repeat-kv gives each its own pass over "
-                "the cache. How many times as fast is paged-balanced, which takes all eight "
-                "together?",
+      ask_ratio("Eight query heads share a K/V head. paged-repeat-kv reads the cache once for "
+                "each. How many times as fast is paged-balanced, which does all eight together?",
                 *apart / *together, {1.2, 2, 4, 8, 16}, because + "."));
 }
 
@@ -58,11 +56,10 @@ std::optional<Question> split_question(const lab::Report& bench) {
     return number_with(bench, "batches", {{"batch", "1"}, {"rung", launching}}, "bandwidth");
   };
   const auto one = rate("a block each"), pieces = rate("equal pieces");
-  return ask_faster(
-      bench, {"Batch"}, "split", {pieces, one, "GB/s"},
-      "One request with four K/V heads: four blocks, or pieces for all multiprocessors, "
-      "merged. How many times as fast is it in pieces?",
-      {1.2, 4, 10, 20, 33}, "four blocks leave most multiprocessors idle");
+  return ask_faster(bench, {"Batch"}, "split", {pieces, one, "GB/s"},
+                    "One request with four K/V heads: four blocks, or pieces for all "
+                    "multiprocessors, merged. How many times as fast are the pieces?",
+                    {1.2, 4, 10, 20, 33}, "four blocks leave most multiprocessors idle");
 }
 
 std::optional<Question> format_question(const lab::Report& bench) {
@@ -73,30 +70,27 @@ std::optional<Question> format_question(const lab::Report& bench) {
   if (!four || !eight) return std::nullopt;
   return about_view(
       "Formats", "format",
-      ask_ratio(
-          "A cache in INT4 has a quarter of BF16's bytes, and a scale for each token. How many "
-          "times as fast is a step?",
-          *four, {1, 1.5, 2, 2.5, 3, 4},
-          fmt::format("numbers must be unpacked, and scales are bytes too ({:.2f} times, and "
-                      "{:.2f} times in FP8, {}).",
-                      *four, *eight, measured::where_measured(bench))));
+      ask_ratio("An INT4 cache has a quarter of BF16's bytes, plus a scale per token. How many "
+                "times as fast is a step?",
+                *four, {1, 1.5, 2, 2.5, 3, 4},
+                fmt::format("numbers must be unpacked, and scales are bytes too ({:.2f} times, and "
+                            "{:.2f} times in FP8, {}).",
+                            *four, *eight, measured::where_measured(bench))));
 }
 
-/// Eight query heads a K/V head, against one.
+/// Eight query heads per K/V head, against one.
 std::optional<Question> sharing_question(const lab::Report& bench) {
   const auto tokens = [&](const char* scheme) {
     return number_with(bench, "schemes", {{"scheme", scheme}}, "tokens");
   };
   const auto alone = tokens("mha"), group = tokens("gqa");
   if (!alone || !group || *alone <= 0) return std::nullopt;
-  return about_view(
-      "Sharing", "sharing",
-      ask_ratio(
-          "With GQA eight query heads share a K/V head. How many times as many tokens a second "
-          "as with MHA?",
-          *group / *alone, {1, 2, 4, 8, 16},
-          fmt::format("a step takes as long as its bytes ({:.3g} times, {}).", *group / *alone,
-                      measured::where_measured(bench))));
+  return about_view("Sharing", "sharing",
+                    ask_ratio("With GQA eight query heads share a K/V head. How many times MHA's "
+                              "tokens per second is that?",
+                              *group / *alone, {1, 2, 4, 8, 16},
+                              fmt::format("a step's time follows its bytes ({:.3g} times, {}).",
+                                          *group / *alone, measured::where_measured(bench))));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The picture of the lesson on decoding: heads and what they share, what that is for a byte, the launch.
+// The picture of the decoding lesson: heads and the K/V heads they share, FLOP per byte, the launch.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -65,7 +65,7 @@ Box DecodeScene::launched(Cursor cursor) const {
   return column(
       {"right"},
       {row({"memory"}, {cache(cursor)}, {.weight = 1.8f, .least_height = 2.1f}),
-       // What is guessed is written here, above the boxes below.
+       // Guesses are written here, above the boxes below.
        box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}),
        row({"below"}, {lanes(cursor), parts(cursor)}, {.weight = 1.5f, .least_height = 3.6f})},
       {.even = true});
@@ -73,7 +73,7 @@ Box DecodeScene::launched(Cursor cursor) const {
 
 // ---- heads ------------------------------------------------------------------------------------------------
 
-/// Query heads over the K/V heads that they share. While the kernel reads, whoever uses a tile that is there lights up.
+/// Query heads over the K/V heads that they share. While the kernel reads, the users of a loaded tile light up.
 Box DecodeScene::heads(Cursor cursor) const {
   const decode::Shape& shape = trace_.shape;
   const int group = shape.heads / shape.cached_heads;
@@ -85,7 +85,7 @@ Box DecodeScene::heads(Cursor cursor) const {
   std::vector<bool> read(static_cast<std::size_t>(shape.cached_heads));
   std::vector<bool> used(static_cast<std::size_t>(shape.heads));
   for (const ItemTrace& item : trace_.items) {
-    // Of all requests: a K/V head of another request is other data, but the same query heads share it.
+    // Only the followed request's: another request's K/V head is other data with the same query heads.
     if (!reading(cursor) || item.request != trace_.request || !at_work(item, cursor)) continue;
     read[static_cast<std::size_t>(item.kv_head)] = true;
     for (int h = item.first_head; h < item.first_head + item.heads; ++h) {
@@ -111,7 +111,7 @@ Box DecodeScene::heads(Cursor cursor) const {
   queries.items.about = {{"kv", {0, of_group}}};
   links.items.about = {{"kv", {0, of_group}}};
   cached.items.about = {{"kv", {0, numbers(shape.cached_heads)}}};
-  const std::string stored = shape.scheme == Scheme::mla ? std::string("one latent row a token")
+  const std::string stored = shape.scheme == Scheme::mla ? std::string("a latent row per token")
                                                          : counted(shape.cached_heads, "K/V head");
   Box above = box({"queries"}, {queries},
                   text(fmt::format("{} {} {}", counted(shape.heads, "query head"),
@@ -123,7 +123,7 @@ Box DecodeScene::heads(Cursor cursor) const {
                 {.weight = 1, .least_height = 6.5f});
 }
 
-/// The followed request's keys and values, a row a K/V head, a tile in a cell: the query goes along all of them once.
+/// The followed request's keys and values, a row per K/V head, a tile per cell: the query passes over them once.
 Box DecodeScene::sweep(Cursor cursor) const {
   const int tiles = decode_tiles(trace_),
             tokens = trace_.tokens[static_cast<std::size_t>(trace_.request)];
@@ -185,7 +185,7 @@ Box DecodeScene::formulas() const {
              {.rank = 1, .weight = 0, .least_height = 2.6f});
 }
 
-/// What each scheme does for a byte of cache, against what an H200 could do in the time that the byte takes.
+/// Each scheme's FLOP per byte of cache, against the FLOP that an H200 can do while that byte arrives.
 Box DecodeScene::intensity() const {
   Spans bars{items("scheme", 0)};
   bars.x = "intensity";
@@ -219,10 +219,9 @@ Box DecodeScene::intensity() const {
                                .at = decode::kRidge,
                                .state = State::done,
                                .label = text(fmt::format("ridge {:.0f}", decode::kRidge))});
-  return labelled(
-      {"intensity_box"}, std::move(made),
-      text("FLOP for a byte of cache, and the ridge", "FLOP for a byte of cache", "FLOP/B"),
-      {.rank = 2, .weight = 1.3f, .least_height = 5});
+  return labelled({"intensity_box"}, std::move(made),
+                  text("FLOP per byte of cache, and the ridge", "FLOP per byte of cache", "FLOP/B"),
+                  {.rank = 2, .weight = 1.3f, .least_height = 5});
 }
 
 }  // namespace tilestep::scenes

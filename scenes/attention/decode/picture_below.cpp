@@ -1,4 +1,4 @@
-// The parts of the chosen head's answer, and what is said of a thing.
+// The parts of the chosen head's answer, and explanations of items.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ std::string sum_text(float value, int digits) {
 
 // ---- the launch -------------------------------------------------------------------------------------------
 
-/// m, ℓ and O of each part of the chosen head, as far as it has come; at the end what the merge gives it.
+/// m, ℓ and O of each part of the chosen head so far; at the end its weight in the merge.
 Ledger DecodeScene::part_table(Cursor cursor) const {
   constexpr int kColumns = 4;
   Ledger table{items("part", 0), {}, {}};
@@ -65,7 +65,7 @@ Ledger DecodeScene::part_table(Cursor cursor) const {
   return table;
 }
 
-/// What the parts come to.
+/// The merged result of the parts.
 std::vector<Text> DecodeScene::answer_lines(Cursor cursor) const {
   const std::int64_t more = std::ssize(trace_.parts) - kMostParts;
   if (!at_end(cursor)) {
@@ -92,7 +92,7 @@ std::vector<Text> DecodeScene::answer_lines(Cursor cursor) const {
   return rows;
 }
 
-/// What each part counts in the merge, as a length.
+/// Each part's weight in the merge, as a length.
 Box DecodeScene::weights() const {
   Spans bars{items("weight", 0)};
   bars.x = "weight";
@@ -117,8 +117,7 @@ Box DecodeScene::weights() const {
   bars.items.about = {{"m", {0}}};
   made.marks.emplace_back(std::move(bars));
   for (Curve& end : ends) made.marks.emplace_back(std::move(end));
-  return labelled({"weights"}, std::move(made),
-                  text("e^(m − M): what each part counts", "e^(m − M)"),
+  return labelled({"weights"}, std::move(made), text("e^(m − M): each part's weight", "e^(m − M)"),
                   {.weight = 6, .least_height = 3});
 }
 
@@ -138,7 +137,7 @@ Box DecodeScene::parts(Cursor cursor) const {
       {.rank = 1, .weight = 1, .least_width = 9, .least_height = 3.8f});
 }
 
-// ---- what is said of a thing --------------------------------------------------------------------------------
+// ---- explanations -------------------------------------------------------------------------------------------
 
 std::string DecodeScene::explain(const View&, const Key& key) const {
   for (const std::string& said : {explain_cost(key), explain_time(key)}) {
@@ -167,7 +166,7 @@ std::string DecodeScene::explain(const View&, const Key& key) const {
     other.scheme = static_cast<decode::Scheme>(key.i);
     const decode::LayerShape layer = other.layer();
     return fmt::format(
-        "{}\n{} B per token and layer in 16 bits\n{} FLOP for each byte", name_of(other.scheme),
+        "{}\n{} B per token and layer in 16 bits\n{} FLOP per byte", name_of(other.scheme),
         decode::token_bytes(layer, decode::KvType::bf16),
         words::significant(decode::intensity(layer, decode::KvType::bf16, decode::Scales::token),
                            3));

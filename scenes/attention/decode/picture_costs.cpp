@@ -1,5 +1,5 @@
-// What stands beside the heads before anything has run, all of it by formula: many query rows against one, weights against
-// cache over the batch, and what a step's time is made of when rows of a prompt go along.
+// The charts beside the heads before anything has run, all by formula: many query rows against one, weights against
+// cache over the batch, and the shares of a step's time when rows of a prompt ride along.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,17 +17,17 @@ using words::counted, words::significant;
 namespace {
 
 constexpr int kMostRows = decode::kRows.back();
-constexpr int kKeyBlocks = 16;  ///< that the matrix of scores is drawn in
-/// The last one is so long that it would leave the others no room: its time is in the formula.
+constexpr int kKeyBlocks = 16;  ///< of the drawn matrix of scores
+/// The last one would leave no room for the others: its time is in the formula.
 constexpr int kDrawnSteps = static_cast<int>(decode::kRows.size()) - 1;
 constexpr double kGiga = 1e9, kMilli = 1e3;
 
-/// What a step reads or multiplies: each has one tone in all charts.
+/// A step's reads and products: each has one tone in all charts.
 enum Share : std::uint8_t { kWeights, kCache, kPrompt };
 constexpr std::uint8_t kShareTone[] = {4, 1, 5};
 constexpr const char* kShareName[] = {"weights", "cache", "prompt"};
 
-/// The query rows that the user follows: one, unless he has picked others.
+/// The query rows that the user follows: one, unless others are picked.
 int rows_of(const View& view) {
   const int picked = view.pick("rows", 1);
   return std::find(decode::kRows.begin(), decode::kRows.end(), picked) == decode::kRows.end()
@@ -35,7 +35,7 @@ int rows_of(const View& view) {
              : picked;
 }
 
-/// A formula below a chart: the first to go where there is no room.
+/// A formula below a chart: the first to be dropped where there is no room.
 Box one_line(Key key, Name name, Text formula) {
   return box(key, {lines(name, {std::move(formula)}, Lines::formula)}, {},
              {.rank = 3, .weight = 0, .least_height = 1.1f});
@@ -95,18 +95,18 @@ std::vector<Axis> DecodeScene::cost_axes() const {
 std::string DecodeScene::cost_sentence() const {
   const decode::LayerShape layer = params_.layer();
   const int context = decode::model_context(params_);
-  // What one row does a byte of the cache is the formulas' number; of many rows Q and O count as well.
+  // One row's FLOP per byte of cache is the formulas' number; for many rows Q and O count as well.
   const double one = decode::intensity(layer, params_.kv_dtype, params_.scales);
   const Phase many = decode::attention_of(layer, kMostRows, context);
   return fmt::format(
-      "By formula: 1 query row does {} FLOP a byte of cache, {} rows (with Q and O) {}; the roofs "
-      "meet at {:.0f}.",
+      "By formula: 1 query row does {} FLOP per cache byte, {} rows (with Q and O) {}; the ridge "
+      "is at {:.0f}.",
       significant(one, 3), kMostRows, significant(many.intensity(), 3), decode::kRidge);
 }
 
 // ---- many query rows against one ----------------------------------------------------------------------------
 
-/// The matrix of scores to scale: all rows of a prompt, and of these the rows that are followed.
+/// The matrix of scores to scale: all rows of a prompt, and the followed ones among them.
 Box DecodeScene::score_matrix(const View& view) const {
   const int rows = rows_of(view);
   Bars all{items("prefill", std::vector<float>(kKeyBlocks, kMostRows))};
@@ -118,7 +118,7 @@ Box DecodeScene::score_matrix(const View& view) const {
   all.items.state.all = State::to_come;
   taken.items.state.all = State::current;
   taken.items.about = {{"rows", {rows, {}}}};
-  // Rows of a prompt are multiplied by each head's own keys: there mla shares none.
+  // A prompt's rows are multiplied by each head's own keys: there mla shares none.
   const int group =
       params_.scheme == Scheme::mla && rows > 1 ? 1 : params_.heads / params_.layer().cached_heads;
   const Phase phase = decode::attention_of(params_.layer(), rows, decode::model_context(params_));
@@ -139,7 +139,7 @@ Box DecodeScene::score_matrix(const View& view) const {
 
 // ---- a step of a model --------------------------------------------------------------------------------------
 
-/// Bytes that a step reads over the batch: the weights once, the cache of each request.
+/// Bytes that a step reads, over the batch: the weights once, every request's cache.
 Box DecodeScene::batch_chart() const {
   Curve weights{.key = {"weights_read"},
                 .x = {1, decode::kMostBatch},
@@ -183,7 +183,7 @@ Box DecodeScene::batch_chart() const {
       {"batch_chart"},
       {labelled(
            {"batch_box"}, std::move(made),
-           text("GB a step, weights and cache by batch", "weights and cache by batch", "by batch"),
+           text("GB/step, weights and cache by batch", "weights and cache by batch", "by batch"),
            {.weight = 1, .least_height = 3}),
        one_line({"batch_said"}, "batch_line",
                 text(fmt::format("batch = {} / {} = {}",
@@ -194,7 +194,7 @@ Box DecodeScene::batch_chart() const {
       {.close = true, .weight = 1, .least_width = 9, .least_height = 3.8f});
 }
 
-/// What the time of a step is made of when rows of a prompt go along with requests that decode.
+/// The shares of a step's time when rows of a prompt ride along with decoding requests.
 Box DecodeScene::mixed_steps(const View& view) const {
   Spans spans{items("step_share", 0)};
   spans.x = "step_ms";
@@ -250,18 +250,18 @@ Box DecodeScene::mixed_steps(const View& view) const {
       {.close = true, .rank = 1, .weight = 1, .least_width = 9, .least_height = 3.8f});
 }
 
-/// What is said of a thing of these charts; empty: it is none of theirs.
+/// The explanation of an item of these charts; empty for any other.
 std::string DecodeScene::explain_cost(const Key& key) const {
   const int context = decode::model_context(params_);
   if (key.is({"cache_read"}) && key.i >= 0 && key.i < static_cast<int>(count_of<Scheme>())) {
     const auto scheme = static_cast<Scheme>(key.i);
     return fmt::format(
-        "{}: {} GB of cache a request of {} tokens\n32 layers · {} bytes a token", name_of(scheme),
+        "{}: {} GB cache per request of {} tokens\n32 layers · {} B per token", name_of(scheme),
         significant(cache_gigabytes(params_, scheme, 1), 3), context,
         significant(decode::model_token_bytes(params_, scheme) / decode::kModelLayers, 6));
   }
   if (key.is({"weights_read"})) {
-    return "8.03 billion weights in BF16 (Llama 3.1 8B)\nread once a step, whatever the batch";
+    return "8.03 billion weights in BF16 (Llama 3.1 8B)\nread once per step at any batch";
   }
   if (key.is({"crossing"})) {
     return fmt::format("from batch {:.0f} on a step reads more cache than weights",

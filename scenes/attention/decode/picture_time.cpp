@@ -25,7 +25,7 @@ std::vector<Axis> DecodeScene::time_axes() const {
   std::vector<std::string> parts;
   do parts.push_back(fmt::format("part {}", parts.size()));
   while (std::ssize(parts) < std::min<std::int64_t>(std::ssize(trace_.parts), kMostParts));
-  // In tiles as far as one block would take for all keys of a request, however they are split.
+  // In tiles: as far as one block would need for all keys of a request, however they are split.
   double high = std::max(1.0, trace_.launch_end());
   const int longest = *std::max_element(trace_.tokens.begin(), trace_.tokens.end());
   if (!trace_.clocked()) high = std::max(high, std::ceil(double(longest) / trace_.shape.tile));
@@ -54,15 +54,14 @@ std::vector<Axis> DecodeScene::time_axes() const {
 std::string DecodeScene::time_sentence() const {
   const std::string mean = number(trace_.mean_at_work(), 1);
   if (!trace_.clocked()) {
-    return fmt::format(
-        "Time: emulated, so there is no clock. Over tiles {} of {} are at work on average.", mean,
-        counted(trace_.blocks, "block"));
+    return fmt::format("Time: emulated, so no clock. By tiles, {} of {} are at work on average.",
+                       mean, counted(trace_.blocks, "block"));
   }
   return fmt::format("Time: the launch took {} µs, with {} of {} at work on average.",
                      number(trace_.launch_end() / 1e3, 1), mean, counted(trace_.blocks, "block"));
 }
 
-/// A cell a multiprocessor, with the request whose block it has, in its tone: one each while there are enough.
+/// A cell per multiprocessor, in the tone of the request whose block it has: one each while there are enough.
 Box DecodeScene::chip() const {
   Cells cells{items("multiprocessor", decode::kMultiprocessors)};
   cells.x = "chip_column";
@@ -89,7 +88,7 @@ Box DecodeScene::chip() const {
       {.weight = 1, .least_height = 2.1f});
 }
 
-/// The blocks over the launch's time; under emulation over tiles, which only say what came before what.
+/// The blocks over the launch's time; under emulation over tiles, which give only the order.
 Box DecodeScene::clocks() const {
   SpanList list("worked", "time", "time_block", requests());
   const double now = trace_.launch_end();

@@ -1,4 +1,4 @@
-// What the lesson on decoding asks before a step, and what happens in its trace.
+// The decoding lesson's questions before a step, and the events of its trace.
 #include "scenes/shared/questions.hpp"
 
 #include <fmt/format.h>
@@ -22,17 +22,17 @@ Question DecodeScene::batch_question() const {
   const std::string same = right ? "Arithmetic, at any batch" : "Memory, at any batch";
   return of_kind(
       "batch-and-roof",
-      ask(fmt::format("What limits the attention of {} when the batch grows?",
+      ask(fmt::format("What limits the attention of {} as the batch grows?",
                       name_of(params_.scheme)),
           same,
           {right ? "Memory, at any batch" : "Arithmetic, at any batch",
            "Memory first, arithmetic from some batch on"},
-          fmt::format("each request has a cache of its own, so that twice the batch reads twice "
-                      "the bytes: it stays at {} FLOP a byte, and the roofs meet at {:.0f}.",
+          fmt::format("each request has its own cache, so twice the batch reads twice the bytes: "
+                      "it stays at {} FLOP per byte, and the ridge is at {:.0f}.",
                       significant(point, 3), decode::kRidge)));
 }
 
-/// Before the merge: what is the first part worth?
+/// Before the merge: the weight of the part with the lowest maximum?
 std::optional<Question> DecodeScene::weight_question() const {
   if (trace_.parts.size() < 2 || trace_.broken == Break::unmerged_splits) return std::nullopt;
   const PartTrace* least = &trace_.parts.front();
@@ -45,11 +45,10 @@ std::optional<Question> DecodeScene::weight_question() const {
   return of_kind(
       "merge-weight",
       ask_number(
-          fmt::format("By what is part {} multiplied in the merge?", split), weight,
+          fmt::format("What factor scales part {} in the merge?", split), weight,
           {1.0, even, weight * 2, weight / 3, 0.75}, [](double value) { return number(value, 3); },
-          fmt::format(
-              "its weight is e^(m − M), with its own m = {} and M the largest of all parts.",
-              number(static_cast<double>(least->m), 2)),
+          fmt::format("its weight is e^(m − M): its own m = {}, and M is the largest m.",
+                      number(static_cast<double>(least->m), 2)),
           0));
 }
 
@@ -63,11 +62,11 @@ Question DecodeScene::at_work_question() const {
           fmt::format("{} ran on {} multiprocessors{}. How many were at work on average, "
                       "from the first block's start to the last one's end?",
                       counted(trace_.blocks, "block"), decode::kMultiprocessors,
-                      trace_.clocked() ? "" : ", say that all tiles take as long"),
+                      trace_.clocked() ? "" : ", if all tiles take equally long"),
           mean, {blocks, decode::kMultiprocessors, blocks / 2, mean / 2, mean * 2},
           [](double value) { return number(value, 1); },
-          "a block that finishes early sits idle until the longest one has: it is the sum of the "
-          "blocks' times over the time of the launch.",
+          "a block that finishes early idles until the longest ends: it is the sum of block times "
+          "over the launch time.",
           0));
 }
 
@@ -84,11 +83,11 @@ std::optional<Question> DecodeScene::question_before(int next) const {
 std::optional<Question> DecodeScene::question(const View& view) const {
   const int next = view.cursor.tile + 1;
   if (next > trace_.length()) return std::nullopt;
-  // There is room below the cache.
+  // Below the cache there is room.
   return placed(question_before(next), report_, picture::Key{"below"});
 }
 
-// ---- what happens -------------------------------------------------------------------------------------------
+// ---- events -------------------------------------------------------------------------------------------------
 
 void DecodeScene::find_events() {
   events_.push_back({{1, 0}, "the kernel begins to read"});

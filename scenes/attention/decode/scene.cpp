@@ -21,7 +21,7 @@ StepAxis DecodeScene::loaded(const decode::Trace&) {
   return {trace_.length(), 1, "step", {""}, "steps"};
 }
 
-// ---- what contradicts the reference -------------------------------------------------------------------
+// ---- against the reference ----------------------------------------------------------------------------
 
 /// The largest m of the chosen head's parts.
 double DecodeScene::most_m() const {
@@ -43,12 +43,12 @@ std::string DecodeScene::sentence(Cursor cursor) const {
   if (looking_back(cursor)) return time_sentence();
   if (merging(cursor)) {
     if (trace_.broken == Break::unmerged_splits) {
-      return "Merge left out: the first part is taken for the whole.";
+      return "Merge omitted: the first part stands for the whole.";
     }
     const bool all = std::none_of(trace_.parts.begin(), trace_.parts.end(),
                                   [this](const PartTrace& part) { return misweighed(part); });
-    return !all ? "Merge: parts have other weights than e^(m − M), so that their scales mix."
-                : "Merge: each part counts e^(m − M), in ℓ and in O: online softmax once more.";
+    return !all ? "Merge: weights differ from e^(m − M), so the parts' scales mix."
+                : "Merge: each part's ℓ and O get weight e^(m − M): online softmax again.";
   }
   int busy = 0;
   for (const ItemTrace& item : trace_.items) busy += at_work(item, cursor) ? 1 : 0;
@@ -57,22 +57,22 @@ std::string DecodeScene::sentence(Cursor cursor) const {
 }
 
 std::vector<picture::Symbol> DecodeScene::symbols(const View& view) const {
-  // The merge has other names for them.
+  // The merge names them differently.
   const std::vector<std::string> after =
       merging(view.cursor) ? std::vector<std::string>() : std::vector<std::string>{"after"};
-  return {{"m",
-           {"m", 0},
-           4,
-           "The largest score of the chosen head so far, of one part of the keys. Weights are "
-           "measured from it.",
-           after},
-          {"ℓ", {"l", 0}, 5, "The sum of the weights of that part so far.", {}},
-          {"O",
-           {"o", 0},
-           1,
-           "The sum of weight × value of that part so far, not yet divided by ℓ. One component is "
-           "followed.",
-           {"o"}}};
+  return {
+      {"m",
+       {"m", 0},
+       4,
+       "The chosen head's largest score so far, in one part of the keys. Weights are relative to "
+       "it.",
+       after},
+      {"ℓ", {"l", 0}, 5, "The sum of that part's weights so far.", {}},
+      {"O",
+       {"o", 0},
+       1,
+       "That part's sum of weight × value so far, not yet divided by ℓ. One component is shown.",
+       {"o"}}};
 }
 
 std::vector<std::string> DecodeScene::stage_knobs() const {
@@ -83,7 +83,7 @@ std::vector<std::string> DecodeScene::stage_knobs() const {
 
 Cursor DecodeScene::known(const lab::Table& table, int row, int column) const {
   if (table.id == "models") return {};  // published
-  // What follows from the trace but for its clocks is there with the answer.
+  // All that the trace says without its clocks is known with the answer.
   if (table.id == "parts" || table.id == "chosen") {
     return std::min(Scene::known(table, row, column), Cursor{trace_.answered(), 0});
   }
@@ -110,8 +110,8 @@ std::vector<Readout> DecodeScene::readouts(const View& view) const {
     all.push_back({id, label, words::significant(m->value, 3), m->unit, m->provenance, m->detail});
   };
   derived("token_bytes", "KV per token and layer");
-  derived("intensity", "for each byte read");
-  // Always there, so that knobs stand still while they are turned.
+  derived("intensity", "per byte read");
+  // Always shown, so that knobs do not move while they are dragged.
   const bool part = !trace_.shape.cut.empty();
   all.push_back({"cut", "explained", part ? "a part" : "all", "", lab::Provenance::derived,
                  part ? trace_.shape.cut : "all requests, heads and tokens of these knobs"});
@@ -137,8 +137,8 @@ std::vector<Readout> DecodeScene::readouts(const View& view) const {
                    fmt::format("of {}", trace_.blocks),
                    trace_.clocked() ? lab::Provenance::traced : lab::Provenance::derived,
                    trace_.clocked()
-                       ? "block times / time of the launch, by the clock of " + report_.device.name
-                       : "tiles / tiles of the longest block; no clock was read"});
+                       ? "block times / launch time, by the clock of " + report_.device.name
+                       : "tiles / longest block's tiles; no clock was read"});
   }
   const double off = std::abs(static_cast<double>(trace_.o) - trace_.exact_o);
   const bool wrong = (trace_.broken != Break::none && trace_.result.wrong > 0) || contradicted();

@@ -9,16 +9,16 @@
 
 namespace tilestep::scenes {
 
-/// A key as it is, and as four bits keep it.
+/// A key as it is, and in four bits.
 struct KeyRow {
   std::vector<float> value, by_token, by_channel;
-  float step = 0;            ///< between numbers where all of the token share a scale
-  std::vector<float> steps;  ///< where each channel has its own
+  float step = 0;            ///< spacing with one scale per token
+  std::vector<float> steps;  ///< spacing with a scale per channel
 };
 
-/// Decoding: which query heads share a K/V head, the keys that they go along, and what that is for each byte. Beside them
-/// before the first step what a prompt's rows, a batch and a step cost, by formula; then one launch: the cache of each
-/// request, and the blocks over their tiles, whose parts are merged; at the end the chip with the blocks that it had.
+/// Decoding: the query heads that share a K/V head, the keys that they pass over, and their FLOP per byte. Beside them,
+/// before the first step, the costs of a prompt's rows, a batch and a step, by formula; then one launch: each request's
+/// cache, and the blocks over their tiles, whose parts are merged; at the end the chip with the blocks that it ran.
 class DecodeScene final : public SceneOf<decode::Trace>, LaunchPicture {
  public:
   DecodeScene() : LaunchPicture(SceneOf::trace_, SceneOf::report_) {}
@@ -29,7 +29,7 @@ class DecodeScene final : public SceneOf<decode::Trace>, LaunchPicture {
   int table_row(std::string_view table_id, const View& view) const override;
   Cursor known(const lab::Table& table, int row, int column) const override;
 
-  /// What happens at `cursor` in one plain sentence.
+  /// What happens at `cursor`, in one plain sentence.
   std::string sentence(Cursor cursor) const;
 
  private:
@@ -79,7 +79,7 @@ class DecodeScene final : public SceneOf<decode::Trace>, LaunchPicture {
   void find_events();
 
   decode::Params params_;
-  mutable std::optional<KeyRow> key_row_;  ///< once it is looked at
+  mutable std::optional<KeyRow> key_row_;  ///< once it is shown
 };
 
 }  // namespace tilestep::scenes

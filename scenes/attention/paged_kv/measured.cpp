@@ -1,5 +1,5 @@
-// The Measured tab of the lesson on a paged cache, and what is asked about it. A bench without a table or a column is not
-// asked about it.
+// The Measured tab of the lesson on a paged cache, and its questions. Where a bench lacks a table or column, its
+// question is omitted.
 #include "scenes/shared/measured.hpp"
 
 #include <fmt/format.h>
@@ -27,14 +27,13 @@ std::optional<Question> page_question(const lab::Report& bench) {
                                             "More than half"};
   const double lost = 1 - ratio;
   const std::size_t is = lost < 0.05 ? 0 : lost < 0.2 ? 1 : lost < 0.5 ? 2 : 3;
-  return about_view(
-      "Pages", "page",
-      ask("Pages of a single token waste nothing. How much of the bandwidth of pages of 16 do they "
-          "cost?",
-          choices[is], choices,
-          fmt::format("a row of 256 bytes is still whole sectors, but each needs its place in the "
-                      "table ({:.0f} against {:.0f} GB/s, {}).",
-                      *one, *sixteen, measured::where_measured(bench))));
+  return about_view("Pages", "page",
+                    ask("Pages of one token waste nothing. How much of the bandwidth of pages of "
+                        "16 do they lose?",
+                        choices[is], choices,
+                        fmt::format("a row of 256 bytes is still whole sectors, but each needs a "
+                                    "table look-up ({:.0f} against {:.0f} GB/s, {}).",
+                                    *one, *sixteen, measured::where_measured(bench))));
 }
 
 /// A prefix stored once: does L2 not read it once already?
@@ -55,12 +54,12 @@ std::optional<Question> prefix_question(const lab::Report& bench) {
   const std::size_t is = ratio > 1.05 ? 0 : ratio < 1 / 1.05 ? 1 : 2;
   return about_view(
       "Prefix", "prefix",
-      ask("Half of each context of 8192 tokens is a prefix that all 64 requests share. Which step "
-          "is faster?",
+      ask("Half of each 8192-token context is a prefix that all 64 requests share. Which step is "
+          "faster?",
           choices[is], choices,
-          fmt::format("L2 already spares DRAM most reads, {:.0f} MB in place of {:.0f}, and the "
-                      "queries of eight requests need a kernel with more rows and a launch of its "
-                      "own ({:.2f} and {:.2f} times as fast as with copies, {}).",
+          fmt::format("L2 already spares DRAM most reads, {:.0f} MB instead of {:.0f}, and the "
+                      "queries of eight requests need a kernel with more rows and its own launch "
+                      "({:.2f} and {:.2f} times as fast as with copies, {}).",
                       *each_mb, *copies_mb, *by_each, *together, measured::where_measured(bench))));
 }
 
@@ -82,7 +81,7 @@ measured::Spec PagedKvScene::measured_spec() const {
                            .value = "bandwidth",
                            .of = "reading alone"}}},
            {.name = "Prefix",
-            .how = "time with a copy of the prefix for each request / time",
+            .how = "time with a prefix copy per request / time",
             .filters = {{"paged_prefix", "prefix", "{}", "7168", "tokens in common"}},
             .plots = {Bars{.id = "paged_prefixes",
                            .unit = "×",

@@ -1,5 +1,5 @@
-// The picture of the lesson on a paged cache: the pool, the block tables, the engine's requests and what is wasted; then
-// where in memory the keys of a block lay.
+// The picture of the lesson on a paged cache: the pool, the block tables, the engine's requests and the waste; then
+// where in memory a block's keys are.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::int64_t kSector = 32, kLine = 128;
 constexpr int kMostLines = 8;      ///< of the gather that are drawn
-constexpr float kLaneLeft = 4.5f;  ///< the margin for what lanes are called, in heights of a line
+constexpr float kLaneLeft = 4.5f;  ///< margin for the lanes' names, in heights of a line
 constexpr int kTile = 16;          ///< tokens that a block takes at a time
 constexpr std::size_t kRows = 1;   ///< of the axes: that of the tables
 
@@ -96,7 +96,7 @@ Picture PagedKvScene::picture(const Extent& extent, const View& view) const {
       column({"paged_kv"},
              {row({"memory"}, {pool(cursor), tables(cursor)},
                   {.weight = 1.8f, .least_height = 2.6f, .place = Place::device_memory}),
-              // What is guessed is written here, above the boxes below.
+              // Guesses are written here, above the boxes below.
               box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}),
               row({"below"}, std::move(below), {.rank = 1, .weight = 1.5f, .least_height = 3.6f})},
              {.even = true})};
@@ -116,7 +116,7 @@ State PagedKvScene::page_state(int row, int place, Cursor cursor) const {
   return State::to_come;
 }
 
-/// A column a page, as high as it has tokens of the room that it has, over who holds it; outlines are free.
+/// A column per page, its tokens against its room, over the request that holds it; outlines are free.
 Box PagedKvScene::pool(Cursor cursor) const {
   const Served* now = moment(cursor);
   const int size = trace_.shape.page_size;
@@ -137,7 +137,7 @@ Box PagedKvScene::pool(Cursor cursor) const {
                                               : fmt::format("R{}", owner));
     cells.items.tone.each.push_back(tone_of(owner));
     cells.items.glyph.each.push_back(owner < 0 ? kHollow : kSolid);
-    // What the kernel reads of a page is asked about: whole pages then.
+    // A question asks which part of a page is read: draw whole pages then.
     const int tokens = owner < 0 ? 0 : reading(cursor) ? size : now->filled[i];
     filled.items.value.each.push_back(float(tokens));
     filled.items.names.push_back(tokens == 0 || reading(cursor) ? std::string()
@@ -145,7 +145,7 @@ Box PagedKvScene::pool(Cursor cursor) const {
   }
   cells.items.about = filled.items.about = {{"request", {0, owners}}};
   filled.items.tone = cells.items.tone;
-  // What the current step reads, wherever it lies.
+  // The pages that the current step reads.
   if (const ItemTrace* item = item_now(cursor)) {
     cells.items.state.each.assign(static_cast<std::size_t>(trace_.pool), State::plain);
     const auto& table = trace_.requests[static_cast<std::size_t>(item->row)].pages;
@@ -199,7 +199,7 @@ Box PagedKvScene::tables(Cursor cursor) const {
                                        : there ? page_state(r, place, cursor)
                                                : State::to_come);
       if (!wrong) continue;
-      // To who has it: the place in his table, or the page where nobody who runs has it.
+      // To its owner: the entry in that table, or the page where no running request has it.
       const int row = row_with(page, cursor);
       Key owner{"page", page};
       if (row >= 0) owner = {"entry", row, place_of(now->running[row].pages, page)};
@@ -210,13 +210,13 @@ Box PagedKvScene::tables(Cursor cursor) const {
   }
   cells.items.about = {{"request", {0, requests}}};
   return labelled({"tables"}, box({"table_rows"}, {cells, owners}, {}, {.left = 2}),
-                  text("block tables: a row a request, page by page", "block tables"),
+                  text("block tables: one row per request", "block tables"),
                   {.weight = 1.2f, .least_width = 8, .least_height = 2.1f});
 }
 
 // ---- the engine -------------------------------------------------------------------------------------------
 
-/// Who runs, from its admission until it leaves or has to go.
+/// Running requests, each from admission until it finishes or is preempted.
 Box PagedKvScene::timeline(Cursor cursor) const {
   SpanList list("runs", "step", "request", trace_.coming);
   const int now = std::min(cursor.tile, engine_steps());
@@ -249,7 +249,7 @@ Box PagedKvScene::timeline(Cursor cursor) const {
                   {.weight = 1, .least_width = 9, .least_height = 3.8f});
 }
 
-/// What of the pool holds tokens, and what is reserved in vain: in pages, and with one piece of memory for each.
+/// Slots of the pool with tokens, and slots reserved in vain: in pages, and with a contiguous block for each request.
 Box PagedKvScene::waste(Cursor cursor) const {
   SpanList list("stored", "tokens", "kind", trace_.coming);
   const Served* now = moment(cursor);
@@ -257,7 +257,7 @@ Box PagedKvScene::waste(Cursor cursor) const {
   if (now != nullptr) {
     const double held =
         static_cast<double>(trace_.pool - now->free_pages()) * trace_.shape.page_size;
-    // By who holds the pages: of shared ones the first.
+    // By the request that holds the pages: the first one's where they are shared.
     double used = 0;
     for (int request = 0; request < trace_.coming; ++request) {
       double stored = 0, held_by = 0;
@@ -296,13 +296,13 @@ Box PagedKvScene::waste(Cursor cursor) const {
   made.marks.emplace_back(
       Rule{.key = {"pool_end"}, .axis = "tokens", .at = pool, .label = text("pool")});
   return labelled({"waste"}, std::move(made),
-                  text("tokens stored; hatched: held and empty", "hatched: empty", "waste"),
+                  text("tokens stored; hatched: held but empty", "hatched: empty", "waste"),
                   {.rank = 1, .weight = 1, .least_width = 9, .least_height = 3.8f});
 }
 
 // ---- the gather -------------------------------------------------------------------------------------------
 
-/// The sectors that the traced item's keys came from, page after page, as far as there is room for their lines.
+/// The sectors that the traced item's keys came from, page by page, as far as there is room for their lines.
 Strip PagedKvScene::sectors() const {
   const paged_kv::Shape& shape = trace_.shape;
   const std::int64_t piece =
@@ -360,7 +360,7 @@ Box PagedKvScene::gather(Cursor cursor) const {
                   std::move(label), {.weight = 1, .least_width = 9, .least_height = 3.8f});
 }
 
-/// Pages of each size: sectors that hold what a head has in one, how much of them is used, how many pages a tile needs.
+/// For each page size: sectors that hold one head's keys, how much of them is used, pages per tile.
 Box PagedKvScene::page_sizes() const {
   constexpr int kColumns = 3;
   const paged_kv::LayerShape layer = params_.layer();
@@ -381,11 +381,11 @@ Box PagedKvScene::page_sizes() const {
   table.items.per_row = kColumns;
   return labelled({"page_size_box"},
                   box({"page_size_table"}, {std::move(table)}, {}, {.least_height = 4}),
-                  text("tokens per page: of one head's keys (derived)", "tokens per page", "pages"),
+                  text("tokens per page: one head's keys (derived)", "tokens per page", "pages"),
                   {.rank = 2, .weight = 1, .least_width = 9, .least_height = 6.8f});
 }
 
-// ---- what is said of a thing --------------------------------------------------------------------------------
+// ---- explanations -------------------------------------------------------------------------------------------
 
 std::string PagedKvScene::explain_entry(Cursor cursor, int row, int place) const {
   const Served* now = moment(cursor);
@@ -404,7 +404,7 @@ std::string PagedKvScene::explain_entry(Cursor cursor, int row, int place) const
       continue;
     text += fmt::format("\nK of head 0: {} bytes in {} of 32 bytes", gather.bytes,
                         counted(gather.sectors, "sector"));
-    if (!gather.owned) text += "\nthe request has not got this page";
+    if (!gather.owned) text += "\nnot a page of this request";
   }
   return text;
 }
@@ -415,7 +415,7 @@ std::string PagedKvScene::explain(const View& view, const Key& key) const {
     const int tokens = tokens_of(static_cast<paged_kv::PageSize>(key.i));
     const Piece piece = paged_kv::piece_of(params_.layer(), trace_.shape.kv_dtype, tokens);
     return fmt::format(
-        "pages of {}\nkeys of a head: {:.0f} bytes in {} of 32 bytes, in one piece\na tile of {} "
+        "pages of {}\none head's keys: {:.0f} contiguous bytes, {} of 32 bytes\na tile of {} "
         "tokens looks up {}\nby formula",
         counted(tokens, "token"), piece.bytes,
         piece.sectors == 1 ? "1 sector" : words::significant(piece.sectors, 4) + " sectors", kTile,

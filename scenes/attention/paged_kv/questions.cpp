@@ -1,4 +1,4 @@
-// What the lesson on a paged cache asks before a step, and what happens in its trace.
+// The paged-cache lesson's questions before a step, and the events of its trace.
 #include "scenes/shared/questions.hpp"
 
 #include <fmt/format.h>
@@ -31,18 +31,18 @@ std::optional<Question> PagedKvScene::serving_question(int step) const {
     texts.push_back(fmt::format("R{} {}", one.request, what));
   }
   std::string because =
-      texts.empty() ? std::string("those that run needed new pages, and no request came or left")
+      texts.empty() ? std::string("running requests needed new pages; no request came or left")
                     : fmt::format("{}", fmt::join(texts, ", "));
   because +=
       fmt::format(": {} held after the step.", counted(trace_.pool - free, "page is", "pages are"));
   return of_kind("free-pages",
-                 ask_count(fmt::format("{} free now. How many will be after the next step?",
+                 ask_count(fmt::format("{} free now. How many after the next step?",
                                        counted(before, "page is", "pages are")),
                            free, {before, before + 2, before - 2, free + 1, free + 3, free - 1},
                            std::move(because)));
 }
 
-/// Before a step in which nobody comes or leaves: how many tokens will be stored?
+/// Before a step in which no request comes or leaves: how many tokens will be stored?
 std::optional<Question> PagedKvScene::stored_question(int step) const {
   const Served& next = trace_.serving[static_cast<std::size_t>(step) - 1];
   const bool moves = std::any_of(next.events.begin(), next.events.end(),
@@ -50,52 +50,48 @@ std::optional<Question> PagedKvScene::stored_question(int step) const {
   if (step == 1 || moves || next.running.empty()) return std::nullopt;
   const int before = trace_.serving[static_cast<std::size_t>(step) - 2].tokens();
   const auto more = static_cast<double>(next.tokens() - before);
-  // What a hand can set on the axis.
+  // As precise as a hand can set it on the axis.
   double tolerance = 0.5 * more;
   const Extent axes = extent();
   for (const Axis& axis : axes.axes) {
     if (axis.name == Name("tokens")) tolerance = std::max(tolerance, 0.006 * axis.high);
   }
   if (tolerance >= more) return std::nullopt;
-  return of_kind(
-      "stored",
-      ask_to_set(fmt::format("{} stored, and {} run. How many will be there after the next step, "
-                             "in which nobody comes or leaves?",
-                             counted(before, "token is", "tokens are"),
-                             counted(std::ssize(next.running), "request")),
-                 {"stored_box"}, "tokens", next.tokens(), tolerance,
-                 fmt::format("each request adds {}: {} in all.", counted(trace_.stride, "token"),
-                             next.tokens())));
+  return of_kind("stored", ask_to_set(fmt::format("{} stored, and {} run. How many after the next "
+                                                  "step, in which no request comes or leaves?",
+                                                  counted(before, "token is", "tokens are"),
+                                                  counted(std::ssize(next.running), "request")),
+                                      {"stored_box"}, "tokens", next.tokens(), tolerance,
+                                      fmt::format("each request adds {}: {} in all.",
+                                                  counted(trace_.stride, "token"), next.tokens())));
 }
 
 /// Once: paging does not make a request faster.
 Question PagedKvScene::paging_question() const {
   return of_kind(
       "what-paging-does",
-      ask("What do pages change against one piece of memory for each request?",
+      ask("What do pages change against one contiguous block per request?",
           "More requests fit in memory at once",
-          {"Each request is answered faster", "Fewer bytes are read for each token",
+          {"Each request is answered faster", "Fewer bytes are read per token",
            "Nothing measurable"},
-          fmt::format("with {} tokens reserved for each only {} would fit into this pool, while a "
-                      "single request reads the same bytes either way, and the table besides.",
+          fmt::format("with {} tokens reserved for each, only {} would fit into this pool; a "
+                      "single request reads the same bytes either way, plus the table.",
                       trace_.limit,
                       counted(static_cast<std::int64_t>(trace_.pool) * trace_.shape.page_size /
                                   std::max(trace_.limit, 1),
                               "request"))));
 }
 
-/// Before a block reads: pages that several share, how much of the sectors is used, how many pages there are.
+/// Before a block reads: pages that several share, the used part of the sectors, the number of pages.
 std::optional<Question> PagedKvScene::reading_question(int number) const {
   const ItemTrace& item = trace_.items[static_cast<std::size_t>(number)];
   if (item.rows > 1) {
     return of_kind(
         "read-once",
-        ask_count(fmt::format("{} have their first {} in common. How many blocks read "
-                              "these for K/V head 0?",
+        ask_count(fmt::format("{} share their first {}. How many blocks read these for K/V head 0?",
                               counted(item.rows, "request"), counted(item.pages, "page")),
                   1, {item.rows, item.pages, item.rows * item.pages},
-                  "a block takes the query heads of all of them, and fetches each page "
-                  "once."));
+                  "one block takes the query heads of all of them and reads each page once."));
   }
   if (number == trace_.traced_item) {
     const paged_kv::Piece piece =
@@ -103,23 +99,26 @@ std::optional<Question> PagedKvScene::reading_question(int number) const {
     const auto say = [](double share) { return percent(share); };
     return of_kind(
         "sectors-used",
-        ask_number(fmt::format("Pages of {} lie anywhere in the pool. How much of each sector that "
-                               "is fetched holds keys of this head?",
-                               counted(trace_.shape.page_size, "token")),
-                   piece.of_sectors(), {1, 0.5, 0.25, 0.125}, say,
-                   fmt::format("keys of one head in a page are {:.0f} bytes in one piece, and a "
-                               "sector has 32.",
-                               piece.bytes),
-                   0));
+        ask_number(
+            fmt::format("Pages of {} are anywhere in the pool. How much of each fetched sector "
+                        "holds keys of this head?",
+                        counted(trace_.shape.page_size, "token")),
+            piece.of_sectors(), {1, 0.5, 0.25, 0.125}, say,
+            fmt::format(
+                "one head's keys in a page are {:.0f} contiguous bytes, and a sector has 32.",
+                piece.bytes),
+            0));
   }
   const int size = trace_.shape.page_size;
-  return of_kind("pages-found",
-                 ask_count(fmt::format("The next block reads {} of {}, in pages of {}. How many "
-                                       "pages does it find in the table?",
-                                       counted(item.tokens, "token"), requests_of(item), size),
-                           item.pages, {item.pages - 1, item.pages + 1, item.tokens, 1},
-                           fmt::format("{} fill {} pages of {}, the last one as far as it goes.",
-                                       counted(item.tokens, "token"), item.pages, size)));
+  return of_kind(
+      "pages-found",
+      ask_count(
+          fmt::format(
+              "The next block reads {} of {}, in pages of {}. How many pages does it look up?",
+              counted(item.tokens, "token"), requests_of(item), size),
+          item.pages, {item.pages - 1, item.pages + 1, item.tokens, 1},
+          fmt::format("{} take {} pages of {}; the last may be partly full.",
+                      counted(item.tokens, "token"), item.pages, size)));
 }
 
 std::optional<Question> PagedKvScene::question_before(int next) const {
@@ -131,11 +130,11 @@ std::optional<Question> PagedKvScene::question_before(int next) const {
 std::optional<Question> PagedKvScene::question(const View& view) const {
   const int next = view.cursor.tile + 1;
   if (next > trace_.length()) return std::nullopt;
-  // There is room below the pool.
+  // Below the pool there is room.
   return placed(question_before(next), report_, picture::Key{"below"});
 }
 
-// ---- what happens -------------------------------------------------------------------------------------------
+// ---- events -------------------------------------------------------------------------------------------------
 
 void PagedKvScene::find_events() {
   const auto most = static_cast<std::size_t>(std::min(16, trace_.length() / 3));

@@ -92,10 +92,10 @@ std::string PagedKvScene::sentence(Cursor cursor) const {
                            .pages[static_cast<std::size_t>(place)];
       const int row = row_with(page, cursor);
       const std::string whose =
-          row < 0 ? "nobody" : fmt::format("R{}", moment(cursor)->running[row].request);
+          row < 0 ? "no request" : fmt::format("R{}", moment(cursor)->running[row].request);
       return fmt::format("Read: {}'s table names page {}, and {} has it: {} is read.",
                          requests_of(*item), page, whose,
-                         row < 0 ? "what was left there" : whose + "'s context");
+                         row < 0 ? "stale data" : whose + "'s context");
     }
     return item->rows > 1
                ? fmt::format("Read: a block reads {} once for the {} that share {}.",
@@ -145,22 +145,21 @@ std::vector<Readout> PagedKvScene::readouts(const View& view) const {
   std::vector<Readout> all;
   const Served* now = moment(view.cursor);
   const auto pages = static_cast<std::int64_t>(trace_.pool);
-  all.push_back({"held", "pages held",
-                 now == nullptr ? "0" : std::to_string(pages - now->free_pages()),
-                 fmt::format("of {}", pages), lab::Provenance::traced,
-                 "as the allocator has them after this step"});
+  all.push_back(
+      {"held", "pages held", now == nullptr ? "0" : std::to_string(pages - now->free_pages()),
+       fmt::format("of {}", pages), lab::Provenance::traced, "in the allocator after this step"});
   const std::int64_t empty =
       now == nullptr ? 0 : (pages - now->free_pages()) * trace_.shape.page_size - now->tokens();
   all.push_back({"empty", "empty slots", std::to_string(empty), "tokens", lab::Provenance::traced,
-                 "slots of held pages in which no token lies: less than a page a request"});
-  // Always there, so that knobs stand still while they are turned.
+                 "slots of held pages without a token: less than a page per request"});
+  // Always shown, so that knobs do not move while they are dragged.
   const bool part = !trace_.shape.cut.empty();
   all.push_back({"cut", "explained", part ? "a part" : "all", "", lab::Provenance::derived,
                  part ? trace_.shape.cut : "all requests and tokens of these knobs"});
   if (!gathered(view.cursor)) return all;
   std::int64_t sectors = 0;
   for (const paged_kv::GatherTrace& one : trace_.gathers) sectors += one.sectors;
-  all.push_back({"sectors", "sectors asked", std::to_string(sectors), "of 32 B",
+  all.push_back({"sectors", "sectors read", std::to_string(sectors), "of 32 B",
                  lab::Provenance::traced,
                  "of K, by the block whose addresses were recorded on " + report_.device.name});
   all.back().about = {"request", trace_.requests[static_cast<std::size_t>(traced().row)].request};

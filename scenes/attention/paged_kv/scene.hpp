@@ -10,9 +10,9 @@
 
 namespace tilestep::scenes {
 
-/// A paged KV cache: the pool of pages and the block tables of those that run; below them the engine's requests over its
-/// steps and what of the pool is wasted. Then what blocks of one launch read through the tables, and in which sectors of
-/// memory it lay.
+/// A paged KV cache: the pool of pages and the block tables of running requests; below them the engine's requests over
+/// its steps and the wasted part of the pool. Then the pages that blocks of one launch read through the tables, and
+/// their sectors in memory.
 class PagedKvScene final : public SceneOf<paged_kv::Trace> {
  public:
   TILESTEP_PICTURE_SCENE(paged_kv)
@@ -22,7 +22,7 @@ class PagedKvScene final : public SceneOf<paged_kv::Trace> {
   int table_row(std::string_view table_id, const View& view) const override;
   Cursor known(const lab::Table& table, int row, int column) const override;
 
-  /// What happens at `cursor` in one plain sentence.
+  /// What happens at `cursor`, in one plain sentence.
   std::string sentence(Cursor cursor) const;
 
  private:
@@ -30,20 +30,20 @@ class PagedKvScene final : public SceneOf<paged_kv::Trace> {
   int engine_steps() const { return trace_.engine_steps(); }
   bool reading(Cursor cursor) const { return cursor.tile > engine_steps(); }
   bool gathered(Cursor cursor) const { return cursor.tile >= trace_.step_of(trace_.traced_item); }
-  /// The engine's step that is on show: its last one while the kernel reads; nullptr before the first.
+  /// The engine's shown step: its last one while the kernel reads; nullptr before the first.
   const paged_kv::Served* moment(Cursor cursor) const;
-  /// What the current step reads; nullptr: nothing.
+  /// The item that the current step reads; nullptr: none.
   const paged_kv::ItemTrace* item_now(Cursor cursor) const;
   const paged_kv::ItemTrace& traced() const {
     return trace_.items[static_cast<std::size_t>(trace_.traced_item)];
   }
   std::uint8_t tone_of(int request) const { return picture::category_tone(request, trace_.coming); }
-  /// "R3", or "R3 +2" of pages that two others have in common with it.
+  /// "R3", or "R3 +2" for pages that two others share with it.
   std::string requests_of(const paged_kv::ItemTrace& item) const;
 
-  /// Whether a row's table names a page there, read by now, that the allocator has not given to its request.
+  /// Whether a row's table names there a page, read by now, that the allocator has not given to its request.
   bool stale(int row, int place, Cursor cursor) const;
-  /// Which row has a page, as the allocator has it; −1: none that runs.
+  /// The row that owns a page by the allocator; −1: no running request.
   int row_with(int page, Cursor cursor) const;
 
   // The parts of the picture.

@@ -1,5 +1,5 @@
 // The Measured tab of the MoE lesson: useful TFLOP/s of each scheme against skew and against the
-// number of experts beside cuBLAS called once an expert, the recorded blocks over time, and what
+// number of experts beside cuBLAS called once per expert, the recorded blocks over time, and what
 // the hardware counted.
 #include "scenes/shared/measured.hpp"
 
@@ -47,8 +47,8 @@ lab::Table with_library(lab::Table rates) {
   return rates;
 }
 
-/// What one launch and a loop of calls reach by how many tokens an expert with tokens has: FLOP a byte of its
-/// weights, of two bytes each.
+/// The rates of one launch and of a loop of calls over the tokens per active expert, which are FLOP per byte of its
+/// two-byte weights.
 lab::Table by_tokens(lab::Table rates) {
   constexpr double kTokens = 8192;
   rates = with_library(std::move(rates));
@@ -109,7 +109,7 @@ int expert_in(const lab::Table& spans, std::size_t row) {
   return static_cast<int>(number_in(spans, row, "expert").value_or(0));
 }
 
-/// A row a block, in the colours of the experts whose tiles it ran, where these are few enough to have some.
+/// A row per block, in the colours of the experts whose tiles it ran, where these are few enough to have colours.
 picture::Picture recorded_blocks(const lab::Table& spans) {
   using namespace picture;
   const std::vector<int> blocks = blocks_of(spans);
@@ -187,7 +187,7 @@ measured::Spec MoeRoutingScene::measured_spec() const {
                             .y = "tflops",
                             .marked_x = here},
                       one_hot}},
-           // Few counts were measured: bars side by side say more than a line through two points.
+           // Few counts were measured: bars side by side show more than a line through two points.
            {.name = "By experts",
             .how = how,
             .filters = {{"measured_routing", "case"}},
@@ -195,7 +195,7 @@ measured::Spec MoeRoutingScene::measured_spec() const {
            {.name = "Why grouped",
             .how = how + "; balanced over 64 and 8 experts, and all tokens to one",
             .plots = {Lines{.id = "rate_by_tokens",
-                            .x_label = "tokens an expert = FLOP a byte of its weights",
+                            .x_label = "tokens per expert = FLOP per weight byte",
                             .y_label = "useful TFLOP/s",
                             .x_log = true,
                             .rows = {.table = "moe_rate", .prepare = by_tokens},
@@ -203,8 +203,8 @@ measured::Spec MoeRoutingScene::measured_spec() const {
                             .series = "scheme",
                             .y = "tflops"}}},
            {.name = "Blocks",
-            .how = "when each block began and ended its tiles, recorded by the kernel; a row a "
-                   "block, in its experts' colours",
+            .how = "when each block began and ended its tiles, recorded by the kernel; a row per "
+                   "block, in experts' colours",
             .filters = {{"measured_blocks", "case"}},
             .plots = {Pictured{.id = "blocks",
                                .rows = {.table = "gantt", .prepare = with_case},

@@ -1,5 +1,5 @@
-// The picture of the MoE lesson: the tokens, before the layer and behind it; the experts' piles over what the router and
-// the counting kernels wrote for each; the tiles of all schemes on the same multiprocessors.
+// The picture of the MoE lesson: the tokens, before and after the layer; the experts' piles over the router's and the
+// counting kernels' output for each; the tiles of all schemes on the same multiprocessors.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,8 +19,8 @@ using words::counted, words::number;
 
 namespace {
 
-constexpr float kLeft = 4.5f;  ///< margin for what the rows are called, in heights of a line
-/// What stands for an expert: a token can be dropped on it.
+constexpr float kLeft = 4.5f;  ///< margin for the rows' names, in heights of a line
+/// Items of an expert: a token can be dropped on them.
 constexpr std::initializer_list<Name> kOfExpert = {"expert", "contest", "demand",
                                                    "name",   "gate",    "first"};
 constexpr int kParts = 8;  ///< of a tile's height: its slots, as eight parts
@@ -36,7 +36,7 @@ Lines sentences(Name name, const std::vector<std::string>& rows) {
 
 }  // namespace
 
-/// Items about the experts, in their tones, one each.
+/// Items about the experts, one each, in their tones.
 Items MoeRoutingScene::of_experts(Name name, std::vector<float> values, Format format) const {
   Items made = items(name, experts());
   made.value.each = std::move(values);
@@ -46,17 +46,16 @@ Items MoeRoutingScene::of_experts(Name name, std::vector<float> values, Format f
   return made;
 }
 
-/// The experts. In the kernel a thread knows its token's expert alone: that of the token followed.
+/// The experts. In the kernel a thread knows only its token's expert: the followed token's.
 std::vector<Symbol> MoeRoutingScene::symbols(const View& view) const {
   std::vector<Symbol> all;
   for (int e = 0; e < experts(); ++e) {
-    all.push_back(
-        {fmt::format("E{}", e),
-         {"expert", e},
-         tone_of(e),
-         fmt::format("Expert {} of {}: weights of its own, which multiply the tokens that "
-                     "the router gives it and no others.",
-                     e, experts())});
+    all.push_back({fmt::format("E{}", e),
+                   {"expert", e},
+                   tone_of(e),
+                   fmt::format("Expert {} of {}: its own weights, which multiply only the tokens "
+                               "that the router sends it.",
+                               e, experts())});
   }
   if (shown_tokens() > 0 && done(Step::top_k, view.cursor)) {
     all[static_cast<std::size_t>(token(followed(view)).expert.front())].code = {"best", "mine"};
@@ -80,7 +79,7 @@ Extent MoeRoutingScene::extent() const {
     }
   }
   for (const ExpertTrace& each : trace_.expert) most = std::max(most, each.wanted);
-  // A few rounds: as long for every routing of the lesson's path.
+  // A few rounds: the same length for every routing of the lesson's path.
   int end = kProcessors;
   for (const SchemeTrace& each : schemes_) end = std::max(end, end_of(each));
   const auto logits = rounded(low, high);
@@ -121,7 +120,7 @@ int MoeRoutingScene::followed(const View& view) const {
   return std::clamp(view.pick("token", 5), 0, shown_tokens() - 1);
 }
 
-/// The router's choices beside the experts; while these multiply, the schemes; then what comes out.
+/// The router's choices beside the experts; while these multiply, the schemes; then the output.
 Picture MoeRoutingScene::picture(const Extent& extent, const View& view) const {
   const Cursor cursor = view.cursor;
   const int token = followed(view);
@@ -157,13 +156,13 @@ Picture MoeRoutingScene::picture(const Extent& extent, const View& view) const {
 
 // ---- the tokens ----------------------------------------------------------------------------------
 
-/// A cell each; once they have chosen, as many parts as choices, in the experts' tones.
+/// A cell each; once they have chosen, a part per choice, in the experts' tones.
 Box MoeRoutingScene::tokens(Cursor cursor, int followed, Key key) const {
   const int count = shown_tokens();
   const bool chosen = done(Step::top_k, cursor), placed = done(Step::offset, cursor);
   Cells cells{items("token", count)};
   cells.columns = static_cast<int>(std::ceil(std::sqrt(count)));
-  if (key.name != Name("tokens")) on_grid(cells);  // there they have most of the picture
+  if (key.name != Name("tokens")) on_grid(cells);  // the others take most of the picture
   cells.items.about = {{"token", {0, numbers(count)}}};
   cells.items.act = all_shown() ? Act{Act::set, "token"} : Act{Act::pick, "token"};
   Cells choices = cells;
@@ -204,7 +203,7 @@ void MoeRoutingScene::on_grid(Cells& cells) const {
   cells.y = "token_row";
 }
 
-/// Behind the layer: who was dropped has only what the residual connection carried past it.
+/// After the layer: a dropped token has only its residual, carried past the layer.
 Box MoeRoutingScene::outputs(Cursor cursor, int followed) const {
   const int count = shown_tokens();
   Cells cells{items("out", count)};
@@ -250,13 +249,13 @@ Box MoeRoutingScene::details(Cursor cursor, int followed) const {
 
 // ---- the experts ---------------------------------------------------------------------------------
 
-/// First the logits of the followed token, then how many want each expert, then what lies in its slots.
+/// First the logits of the followed token, then the demand for each expert, then the contents of its slots.
 Box MoeRoutingScene::columns(Cursor cursor, int followed) const {
   Box made = box({"columns"}, {}, {},
                  {.weight = 2.4f, .least_width = 8, .least_height = 4.5f, .left = kLeft});
   const TokenTrace& each = token(followed);
   const bool chosen = done(Step::top_k, cursor);
-  // Bars have their values above them; what stands here without keeps the same place.
+  // Bars have their values above them; an empty item keeps the same room.
   Bars bars{items("bar", {}, {Format::integer}), "experts", "wanted"};
   if (done(Step::offset, cursor)) {
     made.place = Place::device_memory;
@@ -272,10 +271,9 @@ Box MoeRoutingScene::columns(Cursor cursor, int followed) const {
   } else if (done(Step::count, cursor)) {
     bars.items = of_experts("demand", counts(&ExpertTrace::wanted), {Format::integer});
   } else if (done(Step::score, cursor) && each.logits.empty()) {
-    made.marks = {
-        sentences("no_logits",
-                  {fmt::format("{} logits a token; they are kept in the trace for up to {} experts",
-                               experts(), moe_routing::kMostLogits)})};
+    made.marks = {sentences(
+        "no_logits", {fmt::format("{} logits per token; the trace keeps them for up to {} experts",
+                                  experts(), moe_routing::kMostLogits)})};
   } else if (done(Step::score, cursor)) {
     bars = {of_experts("contest", each.logits, {Format::fixed, 1}), "experts", "logit"};
     for (int e = 0; e < experts(); ++e) {
@@ -283,7 +281,7 @@ Box MoeRoutingScene::columns(Cursor cursor, int followed) const {
       bars.items.state.each.push_back(wins ? State::plain : State::to_come);
     }
   }
-  // A guess at how many will want one stands on an axis that is not drawn yet.
+  // A guess at the demand is drawn on an axis that is not drawn yet.
   if (bars.y != Name("wanted"))
     made.marks.emplace_back(Bars{items("demand", 0), "experts", "wanted"});
   made.marks.emplace_back(std::move(bars));
@@ -313,7 +311,7 @@ Links MoeRoutingScene::ways(Cursor cursor, int followed) const {
   return ways;
 }
 
-/// The slots, free until the tokens travel into them; above the capacity what was dropped.
+/// The slots, free until the tokens travel into them; above the capacity the dropped ones.
 Stacks MoeRoutingScene::piles(Cursor cursor, int followed) const {
   const bool moved = done(Step::permute, cursor);
   Stacks piles{of_experts("expert", counts(&ExpertTrace::kept), {Format::integer})};
@@ -357,9 +355,9 @@ Stacks MoeRoutingScene::piles(Cursor cursor, int followed) const {
   return piles;
 }
 
-// ---- what the kernels wrote for each expert ------------------------------------------------------
+// ---- the kernels' output for each expert ---------------------------------------------------------
 
-/// Two: what the experts are called, and the gate of the followed token or where an expert's slots begin.
+/// Two rows: the experts' names, and the followed token's gates or each expert's first slot.
 std::vector<Box> MoeRoutingScene::rows(Cursor cursor, int followed, int place) const {
   const TokenTrace& each = token(followed);
   const auto row = [&](Key key, const char* label, Items items, Step step) {
@@ -408,8 +406,8 @@ Box MoeRoutingScene::schemes() const {
   return column({"schemes"}, std::move(boxes), {.even = true, .least_width = 12});
 }
 
-/// A scheme's tiles on the multiprocessors, as high as they have slots and as long as they take: what holds a token in
-/// its expert's tone, the rest hatched; then who has nothing left to do.
+/// A scheme's tiles on the multiprocessors, as high as their slots and as long as their time: slots with a token in
+/// its expert's tone, the rest hatched; then idle time.
 Box MoeRoutingScene::scheme(const SchemeTrace& of) const {
   const auto which = static_cast<std::size_t>(of.scheme);
   const int last = end_of(of);
@@ -468,7 +466,7 @@ Box MoeRoutingScene::scheme(const SchemeTrace& of) const {
   return made;
 }
 
-// ---- what is said of a thing --------------------------------------------------------------------
+// ---- explanations -------------------------------------------------------------------------------
 
 std::string MoeRoutingScene::explain_token(Cursor cursor, int number_of) const {
   const TokenTrace& each = token(number_of);
@@ -518,7 +516,7 @@ std::string MoeRoutingScene::explain(const View& view, const Key& key) const {
   return {};
 }
 
-/// A token is dropped on another expert, or on anything of it. Where all the others go stays as it is.
+/// A token is dropped on another expert, or on any item of it. All other tokens keep their experts.
 std::optional<lab::Settings> MoeRoutingScene::dropped(const View&, const Key& item,
                                                       const Key& onto) const {
   const int to = onto.is({"slot", "free"})

@@ -1,5 +1,5 @@
-// What the MoE lesson asks before a step, what happens in its trace, and what it asks about measurements;
-// every answer is read off the trace or the bench.
+// The MoE lesson's questions before a step and about measurements, and the events of its trace; every answer
+// comes from the trace or the bench.
 #include "scenes/shared/questions.hpp"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ namespace tilestep::scenes {
 
 using moe_routing::ExpertTrace, moe_routing::Scheme, moe_routing::Step;
 
-/// Before the count: who is wanted most often?
+/// Before the count: which expert is wanted most often?
 std::optional<Question> MoeRoutingScene::busiest_question() const {
   std::vector<int> order(trace_.expert.size());
   for (std::size_t e = 0; e < order.size(); ++e) order[e] = static_cast<int>(e);
@@ -24,7 +24,7 @@ std::optional<Question> MoeRoutingScene::busiest_question() const {
                    [this](int a, int b) { return expert(a).wanted > expert(b).wanted; });
   const int most = expert(order.front()).wanted;
   const int least = expert(order.back()).wanted;
-  // With two that are wanted most often there is no one answer.
+  // With a tie there is no single answer.
   if (expert(order[1]).wanted == most && least != most) return std::nullopt;
   const bool alike = most == least;
   std::vector<std::string> names;
@@ -70,7 +70,7 @@ Question MoeRoutingScene::dropped_question() const {
                     over, experts(), over == 1 ? "is" : "are")));
 }
 
-/// Before the slots are laid out, without a limit: whole tiles, whatever lies in them.
+/// Before the slots are laid out, without a limit: whole tiles, however full.
 Question MoeRoutingScene::slots_question() const {
   const std::int64_t kept = trace_.kept();
   const std::int64_t tile = trace_.tile;
@@ -96,7 +96,7 @@ Question MoeRoutingScene::slots_question() const {
           because + "."));
 }
 
-/// Before the top-k: what becomes of a token's best logit?
+/// Before the top-k: which gate does a token's best logit give?
 std::optional<Question> MoeRoutingScene::gate_question(int number_of) const {
   const moe_routing::TokenTrace& each = token(number_of);
   if (each.gate.empty()) return std::nullopt;
@@ -115,21 +115,21 @@ std::optional<Question> MoeRoutingScene::gate_question(int number_of) const {
                       keeps),
           say(gate), others,
           trace_.top_k == 1
-              ? fmt::format("a gate is a share among the chosen experts, of which there is one, "
-                            "though softmax gives it {}.",
+              ? fmt::format("a gate is a share among the chosen experts; here there is one, though "
+                            "softmax gives it {}.",
                             say(probability))
               : fmt::format(
-                    "a gate is a share among the {} that stay, where softmax gave it {} among all.",
+                    "a gate is a share among the {} chosen, though softmax gave it {} among all.",
                     trace_.top_k, say(probability))));
 }
 
-/// Before the count, where the routing does not say who is wanted: count the colour.
+/// Before the count, where the routing's name gives the favourite away: count the colour.
 Question MoeRoutingScene::wanted_question(int expert_of) const {
   const int wanted = expert(expert_of).wanted;
   const double even =
       static_cast<double>(trace_.tokens) * trace_.top_k / static_cast<double>(experts());
   return ask_to_set(
-      fmt::format("Count the tokens' choices in E{}'s colour. How high will its bar stand?",
+      fmt::format("Count the tokens' choices in E{}'s colour. How high will its bar be?",
                   expert_of),
       {"columns"}, "wanted", wanted, std::max(0.5, 0.06 * wanted),
       fmt::format("it is wanted {}; an even share of {} choices among {} experts would be {}.",
@@ -137,7 +137,7 @@ Question MoeRoutingScene::wanted_question(int expert_of) const {
                   experts(), words::significant(even, 3)));
 }
 
-/// Before the product: what does padding cost, with as many multiprocessors for all?
+/// Before the product: the cost of padding, on the same number of multiprocessors.
 std::optional<Question> MoeRoutingScene::schemes_question() const {
   if (schemes_.size() < 2) return std::nullopt;
   const moe_routing::SchemeTrace &padded = schemes_.front(), &packed = schemes_.back();
@@ -145,13 +145,13 @@ std::optional<Question> MoeRoutingScene::schemes_question() const {
   const double tiles = static_cast<double>(padded.tiles()) /
                        static_cast<double>(std::max<std::size_t>(packed.tiles(), 1));
   return ask_ratio(
-      fmt::format("{} multiprocessors, a tile at a time each: packed has {}, padded-to-capacity "
-                  "gives every expert the fullest one's and has {}. How many times as long does it "
-                  "take?",
-                  moe_routing::kProcessors, words::counted(packed.tiles(), "tile"), padded.tiles()),
+      fmt::format(
+          "{} multiprocessors, one tile at a time each: packed has {}; padded-to-capacity pads "
+          "every expert to the fullest and has {}. How many times as long does it take?",
+          moe_routing::kProcessors, words::counted(packed.tiles(), "tile"), padded.tiles()),
       theirs / ours, {tiles, 1, 4, 2, 3},
-      fmt::format("packed ends after {} mma, padded-to-capacity after {}; a last round that is not "
-                  "full takes as long as a full one.",
+      fmt::format("packed ends after {} mma, padded-to-capacity after {}; a partial last round "
+                  "takes as long as a full one.",
                   ours, theirs));
 }
 
@@ -164,10 +164,10 @@ std::optional<Question> MoeRoutingScene::question(const View& view) const {
   };
   if (before(Step::top_k)) return asked("gate", gate_question(followed(view)));
   if (before(Step::count)) {
-    // Of these the router's own words say who is wanted most.
+    // These routings' names say which expert is wanted most.
     const bool known = trace_.routing != moe_routing::Routing::random &&
                        trace_.routing != moe_routing::Routing::one_hot;
-    // Few are not worth a scale, and where not all tokens are shown not every choice has a colour to count.
+    // Few choices are not worth a scale, and where only some tokens are shown not every choice can be counted.
     const bool few = trace_.tokens * trace_.top_k < 4 * experts();
     if (!known || few || !all_shown()) return asked("busiest", busiest_question());
     return of_kind("wanted", wanted_question(token(followed(view)).expert.front()));
@@ -229,7 +229,7 @@ std::optional<double> skewed_rate(const lab::Report& bench, const char* scheme) 
                      "tflops");
 }
 
-/// All tokens to one expert of many: one large product in place of many small ones.
+/// All tokens to one expert of many: one large product instead of many small ones.
 std::optional<Question> one_hot_question(const lab::Report& bench) {
   const auto even = rate(bench, "packed", "balanced", "64"),
              one = rate(bench, "packed", "one-hot", "64");
@@ -239,22 +239,22 @@ std::optional<Question> one_hot_question(const lab::Report& bench) {
   const std::size_t is = ratio > 1.05 ? 0 : ratio < 0.95 ? 2 : 1;
   return about_view(
       {"By skew", "By experts"}, "one-hot",
-      ask("64 experts, packed. All 8192 tokens go to one of them. Is that faster or slower than an "
+      ask("64 experts, packed. All 8192 tokens go to one of them. Is that faster or slower than "
           "even routing?",
           choices[is], choices,
-          fmt::format("one expert is one large product with one matrix of weights to read, where "
-                      "64 with 128 tokens each read 64 ({:.0f} against {:.0f} TFLOP/s, {}).",
+          fmt::format("one expert is one large product that reads one weight matrix, but 64 with "
+                      "128 tokens each read 64 ({:.0f} against {:.0f} TFLOP/s, {}).",
                       *one, *even, measured::where_measured(bench))));
 }
 
-/// What padding to the fullest expert costs.
+/// The cost of padding to the fullest expert.
 std::optional<Question> padding_question(const lab::Report& bench) {
   const auto slow = skewed_rate(bench, "padded-to-capacity"), fast = skewed_rate(bench, "packed");
   return ask_faster(
       bench, {"By skew", "By experts"}, "padding", {fast, slow, "useful TFLOP/s"},
       "8 experts at skew 1: padded-to-capacity gives each as many slots as the fullest needs. "
       "How many times as fast is packed, in useful work?",
-      {1.2, 4, 8, 2}, "slots that hold no token are multiplied all the same");
+      {1.2, 4, 8, 2}, "empty slots are multiplied all the same");
 }
 
 /// Busy is not useful.
@@ -268,24 +268,23 @@ std::optional<Question> busy_question(const lab::Report& bench) {
   const std::vector<std::string> choices = {"padded-to-capacity's", "packed's",
                                             "Both alike, within 3 points"};
   const std::size_t is = *padded > *packed + 3 ? 0 : *packed > *padded + 3 ? 1 : 2;
-  return about_view(
-      "Counters", "busy-with-nothing",
-      ask("packed and padded-to-capacity at skew 1: whose tensor pipe does the hardware count as "
-          "busier?",
-          choices[is], choices,
-          fmt::format("the counter does not know that most of what the padded one multiplies is "
-                      "empty ({:.0f} % and {:.0f} %, {}).",
-                      *padded, *packed, measured::where_measured(bench))));
+  return about_view("Counters", "busy-with-nothing",
+                    ask("packed and padded-to-capacity at skew 1: whose tensor pipe is busier by "
+                        "hardware counters?",
+                        choices[is], choices,
+                        fmt::format("the counter cannot tell that most slots of the padded one are "
+                                    "empty ({:.0f} % and {:.0f} %, {}).",
+                                    *padded, *packed, measured::where_measured(bench))));
 }
 
-/// Many small products: one launch or one call each.
+/// Many small products: one launch, or one call each.
 std::optional<Question> loop_question(const lab::Report& bench) {
   const auto ours = rate(bench, "packed", "balanced", "64"),
              loop = rate(bench, "packed", "balanced", "64", "cublas_tflops");
   return ask_faster(
       bench, {"By skew", "By experts"}, "library-loop", {ours, loop, "TFLOP/s"},
-      "64 experts, balanced: cuBLAS called once for each expert, or packed in one launch. How "
-      "many times as fast as the loop is packed?",
+      "64 experts, balanced: one cuBLAS call per expert, or packed in one launch. How many times "
+      "as fast as the loop is packed?",
       {0.7, 1, 3, 2},
       "a product of 128 tokens does not fill the GPU, and one launch runs many of them side by "
       "side");

@@ -139,7 +139,7 @@ bool MoeRoutingScene::gate_is_off(const TokenTrace& of, std::size_t choice) cons
                        static_cast<double>(of.probability[choice]) / sum);
 }
 
-/// What the step did with a token, with its numbers: a row for each of its choices, and what follows.
+/// What the step did with a token, with its numbers: a row per choice, and the result.
 std::vector<std::string> MoeRoutingScene::formula(int number_of, Cursor cursor) const {
   const TokenTrace& each = token(number_of);
   if (cursor.tile <= 0) return {fmt::format("{} numbers, not routed yet", moe_routing::kHidden)};
@@ -263,8 +263,8 @@ SourceMark MoeRoutingScene::source(const View& view) const {
 
 // ---- numbers beside the picture -----------------------------------------------------------------
 
-/// Of this run, where the hardware counted it here or when it was recorded. The large product's in the
-/// Measured tab says nothing about one that a launch is hardly worth.
+/// This run's, counted by the hardware here or when it was recorded. The large product's number in the
+/// Measured tab says nothing about one so small.
 MoeRoutingScene::TensorPipe MoeRoutingScene::tensor_pipe() const {
   const NumberOfRun of_run = number_of_run(report_, "tensor_pipe");
   if (const lab::Measurement* m = of_run.number) {
@@ -280,14 +280,14 @@ MoeRoutingScene::TensorPipe MoeRoutingScene::tensor_pipe() const {
   return none;
 }
 
-/// How much of the tensor cores' time is of use, said in three ways, and the counts behind it. A number is
+/// The useful share of the tensor cores' time, in three ways, and the counts behind it. A number is
 /// shown once its step is done, so that it gives no answer away.
 std::vector<Readout> MoeRoutingScene::readouts(const View& view) const {
   std::vector<Readout> all;
   const auto show = [&](const char* id, const char* label, const std::optional<double>& value,
                         std::string unit, lab::Provenance from, std::string how, Step known_after) {
     const bool known = done(known_after, view.cursor), shown = value && known;
-    if (!known) how = fmt::format("Comes with the step {}.", name_of(known_after));
+    if (!known) how = fmt::format("Shown after step {}.", name_of(known_after));
     const int decimals = value && *value > 0 && *value < 1 ? 2 : 0;
     all.push_back({id, label, shown ? fmt::format("{:.{}f}", *value, decimals) : "—",
                    shown ? std::move(unit) : "", from, std::move(how)});

@@ -14,8 +14,8 @@
 namespace tilestep::scenes {
 
 /// MoE routing: the tokens as a grid; the experts as columns that fill with them, tile by tile; under the
-/// columns what the router and the counting kernels wrote for each expert; then the tiles of every scheme on
-/// the same multiprocessors, and what each token gets.
+/// columns the router's and the counting kernels' output for each expert; then the tiles of every scheme on
+/// the same multiprocessors, and each token's result.
 class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
  public:
   TILESTEP_PICTURE_SCENE(moe_routing)
@@ -28,14 +28,14 @@ class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
   int table_row(std::string_view table_id, const View& view) const override;
   Cursor known(const lab::Table& table, int row, int column) const override;
 
-  /// What happens at `cursor` in one plain sentence.
+  /// What happens at `cursor`, in one plain sentence.
   std::string sentence(Cursor cursor) const;
-  /// What the step did with a token, with its numbers: a row for each of its choices.
+  /// What the step did with a token, with its numbers: a row per choice.
   bool gate_is_off(const moe_routing::TokenTrace& of, std::size_t choice) const;
   std::vector<std::string> formula(int token, Cursor cursor) const;
-  /// The token that is followed: the one that was picked.
+  /// The followed token: the picked one.
   int followed(const View& view) const;
-  /// The text of the knob `custom` that keeps the routing on show and sends `token` to `expert` first.
+  /// The text of the knob `custom` that keeps the shown routing and sends `token` to `expert` first.
   std::string moved(int token, int expert) const;
   /// The tile of `expert` numbered `number` as recorded; null if it was not kept in the trace.
   const moe_routing::TileTrace* tile(int expert, int number) const;
@@ -71,7 +71,7 @@ class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
   std::optional<Question> schemes_question() const;
   void find_events();
 
-  /// How busy the tensor pipe was, counted; says why where it is not known.
+  /// How busy the tensor pipe was, counted; says why where it is unknown.
   struct TensorPipe {
     std::optional<double> percent;
     lab::Provenance provenance = lab::Provenance::counted;
@@ -96,7 +96,7 @@ class MoeRoutingScene final : public SceneOf<moe_routing::Trace> {
   std::vector<std::vector<Assignment>> kept_;     ///< by expert, by place in its column
   std::vector<std::vector<Assignment>> dropped_;  ///< by expert, in order
   std::vector<moe_routing::SchemeTrace>
-      schemes_;  ///< the trace's; of an older one made of its tiles
+      schemes_;  ///< the trace's; for an older one made from its tiles
   std::map<std::pair<int, int>, std::size_t> tile_at_;  ///< in trace_.tiles, by expert and number
 };
 

@@ -261,8 +261,8 @@ TEST_CASE("the text on decoding quotes what was recorded", "[figures]") {
     return in(bench, "batches", "bandwidth", {{"rung", rung}, {"batch", size}});
   };
   says("attention/decode",
-       fmt::format("equal pieces read the cache of one at {:.0f} GB/s, and a block for each K/V "
-                   "head at {:.0f} GB/s",
+       fmt::format("one request's cache is read at {:.0f} GB/s in equal pieces and at {:.0f} GB/s "
+                   "by a block per K/V head",
                    batch("equal pieces", "1"), batch("a block each", "1")));
   CHECK(batch("equal pieces", "16") == Approx(batch("a block each", "16")).epsilon(0.02));
   const auto ladder = [&](const char* rung) {
@@ -279,8 +279,8 @@ TEST_CASE("the text on decoding quotes what was recorded", "[figures]") {
                    format("speedup", "fp8"), format("speedup", "int8"), format("speedup", "int4")));
   says(
       "attention/decode",
-      fmt::format("at {:.0f} GB/s as BF16, as FP8 at {:.0f} GB/s and as INT4 at {:.0f} GB/s. Issue "
-                  "slots in use go from {:.0f} % to {:.0f} % and {:.0f} %",
+      fmt::format("at {:.0f} GB/s as BF16, at {:.0f} GB/s as FP8 and at {:.0f} GB/s as INT4. Issue "
+                  "slots in use rise from {:.0f} % to {:.0f} % and {:.0f} %",
                   format("bandwidth", "bf16"), format("bandwidth", "fp8"),
                   format("bandwidth", "int4"), format("issue_slots", "bf16"),
                   format("issue_slots", "fp8"), format("issue_slots", "int4")));
@@ -294,7 +294,7 @@ TEST_CASE("the text on a paged cache quotes what was recorded", "[figures]") {
     return in(recorded_bench("paged-kv"), "page_sizes", "bandwidth", {{"page_size", size}});
   };
   says("attention/paged-kv",
-       fmt::format("at {:.0f} GB/s with pages of one token, and with pages of 16 at {:.0f} GB/s",
+       fmt::format("at {:.0f} GB/s with pages of one token, and at {:.0f} GB/s with pages of 16",
                    with_pages("1"), with_pages("16")));
 }
 

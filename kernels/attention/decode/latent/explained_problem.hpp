@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// The explained step of MLA: what is asked of it, its arrays and how they are cut. Plain data, known to host and kernel.
+/// The explained step of MLA: its problem, arrays and work split. Plain data, known to host and kernel.
 
 #include "kernels/attention/kv_cache/paged/problem.hpp"
 #include "kernels/attention/kv_cache/paged/work_plan.hpp"
@@ -15,17 +15,17 @@ struct ExplainedProblem {
   int heads = 1;
   int width = 144, value = 128;
   int page_size = 16, table_pitch = 0;
-  int most_rows = 1;      ///< query heads of an item and a request at most; a slot has so many rows
+  int most_rows = 1;      ///< most query heads of an item and a request; the rows of a slot
   int most_requests = 1;  ///< of an item
   float scale = 1;        ///< of the scores, before exp
   paged::Merging merging = paged::Merging::weighted;
 };
 
-/// Query heads that one block keeps O of in shared memory.
+/// Query heads whose O one block keeps in shared memory.
 constexpr int most_heads(int value) {
   return 16384 / value;
 }
-/// The most of them that divide the heads.
+/// The largest such number that divides the heads.
 constexpr int heads_of_item(int heads, int value) {
   int rows = heads < most_heads(value) ? heads : most_heads(value);
   while (heads % rows != 0) --rows;
@@ -42,7 +42,7 @@ constexpr std::size_t explained_shared_bytes(const ExplainedProblem& p) {
 }
 
 /// On the device: q [batch × heads × width], cache [pages × page_size × width], o [batch × heads × value], all BF16;
-/// what else there is as paged::Arrays has it, with rows of `value` columns. `arrays.k` is the cache, `arrays.v` none.
+/// the rest as in paged::Arrays, with rows of `value` columns. `arrays.k` is the cache, `arrays.v` empty.
 using ExplainedArrays = paged::Arrays;
 
 }  // namespace tilestep::decode::latent

@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// What launch_latent.cu gives launch.cu.
+/// The interface of launch_latent.cu to launch.cu.
 
 #include "kernels/attention/decode/latent/problem.hpp"
 #include "kernels/base/simt/resources.hpp"
@@ -9,18 +9,18 @@
 
 namespace tilestep::decode::latent::SIMT_BACKEND {
 
-/// O and log-sum-exp of requests that one item has whole, and parts of the others, which `merge` puts together.
-/// Asynchronous on a GPU. Throws Error for what the kernel does not take, Error (unavailable) on a GPU other than
+/// O and log-sum-exp of requests that one item has whole, and parts of the others, which `merge` combines.
+/// Asynchronous on a GPU. Throws Error for unsupported problems, Error (unavailable) on a GPU other than
 /// Hopper.
 void attend(simt::Device& device, const Problem& problem, const Arrays& arrays);
-/// The same, and what happened: visits, the chosen row's steps (one a tile of 64 tokens; `o` in the last of every two)
-/// and bytes asked, where kK has the cache's.
+/// The same, with records: visits, the chosen row's steps (one per tile of 64 tokens; `o` in the last of every two) and
+/// bytes requested, where kK has the cache's.
 void explain(simt::Device& device, const Problem& problem, const Arrays& arrays,
              const paged::Explanation& what);
-/// Puts the parts together; `what`, which may be null, gets the weights.
+/// Merges the parts; `what`, which may be null, receives the weights.
 void merge(simt::Device& device, const Problem& problem, const Arrays& arrays,
            const paged::Explanation* what);
-/// What the timed kernel takes of a multiprocessor.
+/// The timed kernel's resources on a multiprocessor.
 simt::Resources resources(simt::Device& device, const Problem& problem);
 
 }  // namespace tilestep::decode::latent::SIMT_BACKEND

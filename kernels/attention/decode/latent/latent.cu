@@ -1,17 +1,17 @@
 #pragma once
 
-// Absorbed latent attention of one new token: 64 heads a block, all of which share the rows of the cache. What TMA has
-// brought is both K, 576 numbers of a token, and V, the first 512 of them. The shape is FlashMLA's (DeepSeek, "FlashMLA",
-// 2025): O of 64 heads does not fit into one warpgroup's registers, nor more than two tiles of 64 tokens into shared
-// memory.
+// Absorbed latent attention of one new token: 64 heads per block, all of which share the rows of the cache. A tile that
+// TMA brings is both K, 576 numbers per token, and V, the first 512 of them. The shape is FlashMLA's (DeepSeek,
+// "FlashMLA", 2025): O of 64 heads does not fit into one warpgroup's registers, nor more than two tiles of 64 tokens
+// into shared memory.
 //
 //   - a warp gathers tiles through the block table by TMA, into two stages. With 128 heads two blocks of a cluster have
-//     64 each: either fetches half of a tile for both, which then is read but once
-//   - two warpgroups take two tiles at a time: each makes the scores of its own one, 64 heads × 64 tokens
-//   - they tell each other their rows' maxima, so that weights of both tiles are measured from the same one
+//     64 each: each fetches half of a tile for both, so the tile is read only once
+//   - two warpgroups take two tiles at a time: each computes the scores of its own, 64 heads × 64 tokens
+//   - they exchange their rows' maxima, so that the weights of both tiles are relative to the same one
 //   - each has half of O's columns, and adds both tiles' parts to it: its own weights are in its registers, the other's
-//     come through shared memory, where they take the place of the numbers that turn, which only scores need
-//   - the first tile is given back before the second one is multiplied: the next one comes meanwhile
+//     come through shared memory, where they overwrite the rotary numbers, which only scores need
+//   - the first tile is released before the second one is multiplied: the next one arrives meanwhile
 //
 // q [batch × heads × 576], cache [pages × page_size × 576], o [batch × heads × 512] BF16.
 
@@ -21,13 +21,13 @@ namespace tilestep::decode::latent::SIMT_BACKEND {
 
 // ---- the producer ---------------------------------------------------------------------------------
 
-/// Where a lane's rows of a tile lie: those that come at once.
+/// A lane's rows of a tile: those that one copy brings.
 struct Source {
   int row;    ///< of the cache
   int there;  ///< of them that count; 0: none
 };
-/// Asks TMA for rows of a tile, for all blocks of the cluster the panels that are this one's to fetch: all rows at once,
-/// or one by one where some do not count, which come as zeros then.
+/// Requests rows of a tile by TMA: this block's panels, for all blocks of the cluster. All rows in one copy, or one by
+/// one where some do not count; those arrive as zeros.
 template <int kBlocks>
 __device__ __forceinline__ void fetch_rows(const Maps& maps, const Source& from,
                                            const Layout& layout, int stage, int first_row,
@@ -47,7 +47,7 @@ __device__ __forceinline__ void fetch_rows(const Maps& maps, const Source& from,
   }
 }
 
-/// What the warp does that copies.
+/// The copying warp's work.
 template <int kBlocks, class W>
 struct Producer {
   const Maps& maps;
@@ -62,7 +62,7 @@ struct Producer {
                                              Turn& turn) const {
     const int rows = maps.rows_at_once;
     const int first = piece.first + tile * kTile;
-    // The table is asked before the stage is free.
+    // The table is read before the stage is free.
     Source mine[2] = {};
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -76,7 +76,7 @@ struct Producer {
       }
       if (rank == 0) witness.asks(paged::kK, 0, min(kTile, piece.end - first) * kRow * 2);
     }
-    __syncwarp();  // the barrier expects the bytes before they come
+    __syncwarp();  // the barrier expects the bytes before they arrive
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int row = (lane() + 32 * i) * rows;
@@ -129,7 +129,7 @@ struct Producer {
 
 // ---- the consumers --------------------------------------------------------------------------------
 
-/// A thread has two rows, eight apart; maxima in units of log2, of both tiles; sums of its own tokens alone.
+/// A thread has two rows, eight apart; maxima of both tiles, in units of log2; sums of only its own tokens.
 struct Rows {
   float m[2] = {-INFINITY, -INFINITY};
   float l[2] = {0, 0};
@@ -161,7 +161,7 @@ struct Consumer {
     named_barrier_sync(1 + which, kConsumers * kWarpgroup);
   }
 
-  /// Scores of the own tile and their rows' maxima. `there`: tokens that count.
+  /// Scores of its own tile and their rows' maxima. `there`: tokens that count.
   __device__ __forceinline__ void score(Scores& s, float (&best)[2], int there) const {
     wgmma_begin();
 #pragma unroll
@@ -194,13 +194,13 @@ struct Consumer {
       stats[kGroup * kHeadsOfBlock + row(0)] = best[0];
       stats[kGroup * kHeadsOfBlock + row(1)] = best[1];
     }
-    meet(0);  // both have told
+    meet(0);  // both have written theirs
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       best[half] = fmaxf(best[half], stats[(kGroup ^ 1) * kHeadsOfBlock + row(half)]);
     }
   }
-  /// Scores become weights, measured from the new maxima; `factor` is what O must be multiplied with.
+  /// Scores become weights, relative to the new maxima; O must be multiplied by `factor`.
   __device__ __forceinline__ void weigh(Scores& s, const float (&own)[2], const float (&best)[2],
                                         float (&factor)[2], int tile, int there) {
 #pragma unroll
@@ -240,7 +240,7 @@ struct Consumer {
       witness.steps[static_cast<std::ptrdiff_t>(number) * witness.step_pitch + tile].o = o[i];
     }
   }
-  /// Adds both tiles' parts to the own columns, and gives each stage back when it has been read.
+  /// Adds both tiles' parts to its own columns, and releases each stage once it is read.
   __device__ __forceinline__ void add_values(Outputs& o, const Weights& p, bool second) {
     wgmma_begin();
     multiply(o, p, 0);
@@ -297,7 +297,7 @@ struct Consumer {
 #pragma unroll
         for (int i = 0; i < kColumns / 2; ++i) o[i] *= factor[i / 2 % 2];  // [step: rescale]
       }
-      meet(1);  // both have shown their weights, and read each other's maxima
+      meet(1);  // both have written their weights, and read each other's maxima
       add_values(o, p, tile + 1 < tiles);
       if constexpr (W::kRecords) record_output(o, min(tile + 1, tiles - 1));
     }
@@ -311,7 +311,7 @@ struct Consumer {
       stats[kGroup * kHeadsOfBlock + row(0)] = l[0];
       stats[kGroup * kHeadsOfBlock + row(1)] = l[1];
     }
-    meet(0);  // both have told their sums
+    meet(0);  // both have written their sums
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       l[half] += stats[(kGroup ^ 1) * kHeadsOfBlock + row(half)];
@@ -370,7 +370,7 @@ __device__ __forceinline__ void consume(const Pieces& pieces, const Layout& layo
 
 // ---- the kernel -----------------------------------------------------------------------------------
 
-/// Makes the barriers. Tiles are given back by the warps of all blocks that copy there.
+/// Initializes the barriers. Tiles are released by the reading warps of all the cluster's blocks.
 template <int kBlocks>
 __device__ __forceinline__ void make_barriers(const Layout& layout) {
   constexpr int kReaders = kConsumers * kWarpgroup / 32;  // warps
@@ -399,9 +399,9 @@ __global__ void __launch_bounds__(kThreads, 1)
   if constexpr (kBlocks == 2) rank = rank_in_cluster();
   if (threadIdx.x == 0) make_barriers<kBlocks>(layout);
   pieces.keep();
-  __syncthreads();                                // the barriers and the items are there …
+  __syncthreads();                                // the barriers and the items are ready …
   if constexpr (kBlocks == 2) cluster_barrier();  // … in both blocks
-  // From lane 0, so that the compiler knows it to be the same for the warp.
+  // From lane 0, so that the compiler knows that it is uniform in the warp.
   const int group = __shfl_sync(kAllLanes, static_cast<int>(threadIdx.x) / kWarpgroup, 0);
   if (group == 0) {
     keep_registers<kProducerRegisters>();
@@ -416,7 +416,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       consume<kBlocks, 1>(pieces, layout, stats, rank, witness);
     }
   }
-  if constexpr (kBlocks == 2) cluster_barrier();  // nobody ends while the other comes to its memory
+  if constexpr (kBlocks == 2) cluster_barrier();  // no block ends before the other is done
 }
 
 }  // namespace tilestep::decode::latent::SIMT_BACKEND

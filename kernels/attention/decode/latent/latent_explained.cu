@@ -1,14 +1,14 @@
 #pragma once
 
-// MLA, absorbed, as it is explained: one new token of each request over a cache of latent rows, which lie in pages. The
-// first numbers of a row are key and value of every head, the last ones the rotary part of the key: a row is loaded
-// once, and all query heads of the block multiply by it twice. The queries come absorbed, with each head's own product
-// with the key's weights already in them. DeepSeek-AI, "DeepSeek-V2", 2024.
+// Absorbed MLA for explanation: one new token of each request over a paged cache of latent rows. The first numbers of a
+// row are key and value of every head, the last ones the rotary part of the key: a row is loaded once, and all query
+// heads of the block multiply by it twice. The queries are absorbed, that is, already multiplied by each head's key
+// weights. DeepSeek-AI, "DeepSeek-V2", 2024.
 //
-//   latent_explained   a block an item: some pages of one request, tile by tile of 16 tokens
-//   latent_merge       the parts of each request, weighed and added
+//   latent_explained   a block per item: some pages of one request, in tiles of 16 tokens
+//   latent_merge       the weighted sum of each request's parts
 //
-// Sums are FP32 on CUDA cores: this kernel shows what is done, not how fast it can be.
+// It accumulates in FP32 on CUDA cores: this kernel shows what is computed, not how fast it can be.
 
 #include <cmath>
 
@@ -21,7 +21,7 @@ namespace tilestep::decode::latent::SIMT_BACKEND {
 constexpr unsigned kAllLanes = 0xFFFFFFFFu;
 constexpr int kThreads = 128, kWarps = kThreads / 32;
 constexpr int kTile = paged::kExplainedTile;
-constexpr int kChunk = 8;  ///< numbers of 16 bytes
+constexpr int kChunk = 8;  ///< numbers in 16 bytes
 
 struct Memory {
   simt::Global<const std::uint16_t> q, cache;
@@ -32,7 +32,7 @@ struct Memory {
   simt::Global<float> lse, part_o, part_m, part_l;
   simt::Global<const int> parts;
 };
-/// Who looks on: paged::Explanation, on the device.
+/// The recorder: paged::Explanation, on the device.
 struct Records {
   simt::Global<paged::Visit> visits;
   simt::Global<paged::StepRecord> steps;
@@ -45,7 +45,7 @@ struct Records {
     atomicAdd(&asked[2 * tensor + kind], static_cast<unsigned long long>(bytes));
   }
 };
-/// What a block has in shared memory.
+/// A block's shared memory.
 struct Rooms {
   simt::Shared<float> o;             ///< [rows × value], not divided
   simt::Shared<float> m, l;          ///< [rows]
@@ -64,7 +64,7 @@ __device__ inline long long now([[maybe_unused]] int items) {
 #endif
 }
 
-/// The queries of the item's rows; sums begin.
+/// Loads the queries of the item's rows and initializes the sums.
 __device__ inline void begin(const Rooms& rooms, const ExplainedProblem& p, const Memory& memory,
                              const paged::WorkItem& item, const Records& records) {
   const int rows = paged::rows_of(item);
@@ -101,7 +101,7 @@ __device__ inline void gather(const Rooms& rooms, const ExplainedProblem& p, con
   }
 }
 
-/// One row's online softmax over the tile, by a warp: two lanes a token, half of the row each.
+/// One row's online softmax over the tile, by a warp: two lanes per token, half of the row each.
 __device__ inline void attend_row(const Rooms& rooms, const ExplainedProblem& p, int row, int there,
                                   int left, const paged::WorkItem& item, int number_of, int tile,
                                   const Records& records) {
@@ -143,7 +143,7 @@ __device__ inline void attend_row(const Rooms& rooms, const ExplainedProblem& p,
       most, before, after, rescale, sum, l, rooms.o[row * p.value + records.component], left};
 }
 
-/// O of the item's rows: to memory, or to the item's slot.
+/// Stores O of the item's rows to memory, or to the item's slot.
 __device__ inline void finish(const Rooms& rooms, const ExplainedProblem& p, const Memory& memory,
                               const paged::WorkItem& item, const Records& records) {
   for (int i = static_cast<int>(threadIdx.x); i < paged::rows_of(item) * p.value; i += kThreads) {
@@ -199,7 +199,7 @@ __global__ void latent_explained(Memory memory, ExplainedProblem p, Records reco
     for (int tile = 0; tile < tiles; ++tile) {
       const int token = from + tile * kTile, left = to - token, there = min(left, kTile);
       gather(rooms, p, memory, item, number_of, token, there, records);
-      __syncthreads();  // the tile is there, and before the first one the queries
+      __syncthreads();  // the tile is ready, and before the first one the queries
       for (int row = static_cast<int>(threadIdx.x) / 32; row < paged::rows_of(item);
            row += kWarps) {
         attend_row(rooms, p, row, there, left, item, number_of, tile, records);
@@ -208,12 +208,12 @@ __global__ void latent_explained(Memory memory, ExplainedProblem p, Records reco
     }
     if (tiles == 0) __syncthreads();  // the sums that `begin` wrote
     finish(rooms, p, memory, item, records);
-    __syncthreads();  // they have been read before the next item's begin
+    __syncthreads();  // all are read before the next item's begin
     if (threadIdx.x == 0) records.visits[number_of].end = now(number_of - first + 1);
   }
 }
 
-/// Weighs and adds the parts of a request's heads, which begin at `first_slot`.
+/// The weighted sum of the parts of a request's heads, which begin at `first_slot`.
 __device__ inline void merge_parts(const ExplainedProblem& p, const Memory& memory, int request,
                                    const paged::WorkItem& item, int first_slot, int parts,
                                    const Records& records) {
@@ -239,14 +239,14 @@ __device__ inline void merge_parts(const ExplainedProblem& p, const Memory& memo
     memory.o[head * p.value + column] = numeric::Bf16::bits(l > 0 ? o / l : 0.0f);
     records.asks(paged::kO, 1, 2);
     if (column != 0) continue;
-    // The maximum belongs to what the sum was made of.
+    // The maximum that the sum is relative to.
     const float base = p.merging == paged::Merging::first_only ? memory.part_m[first] : most;
     memory.lse[head] = l > 0 ? base + logf(l) : -INFINITY;
     records.asks(paged::kLse, 1, 4);
   }
 }
 
-/// A block an item; only the first part of its requests has something to do.
+/// A block per item; only the first part of its requests has work.
 __global__ void latent_merge(Memory memory, ExplainedProblem p, Records records) {
   const paged::WorkItem item = memory.items[static_cast<int>(blockIdx.x)];
   if (item.split != 0 || !paged::is_split(item)) return;

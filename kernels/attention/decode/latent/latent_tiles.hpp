@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// What the latent kernel is made of: where things lie in shared memory, whose turn it is, the two products.
+/// Building blocks of the latent kernel: the layout of shared memory, the phases of its barriers, the two products.
 
 #include <cmath>
 #include <cstddef>
@@ -25,15 +25,15 @@ constexpr int kConsumers = 2;    ///< warpgroups
 constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
 constexpr int kPanelBytes = 128;             ///< of a row: what the swizzle takes
 constexpr int kPanel = kPanelBytes / 2;      ///< numbers
-constexpr int kPanels = kRow / kPanel;       ///< of a row: eight of the latent and one that turns
+constexpr int kPanels = kRow / kPanel;       ///< of a row: eight latent ones and a rotary one
 constexpr int kBoxBytes = 64 * kPanelBytes;  ///< of a panel of 64 rows
 constexpr int kTileBytes = kPanels * kBoxBytes;
-constexpr int kColumns = kLatent / kConsumers;  ///< of O, that a warpgroup has
+constexpr int kColumns = kLatent / kConsumers;  ///< of O, per warpgroup
 constexpr int kAlignment = 1024;                ///< what the swizzle's pattern takes
-/// A tile comes in parts, so that scores begin when the first is there.
+/// A tile arrives in parts, so that scores begin when the first is ready.
 constexpr int kParts = 3, kPanelsOfPart = kPanels / kParts;
 constexpr int kBarriers = 4 + 2 * kParts;
-/// Q, two tiles, the barriers, each consumer's maxima and sums, the block's first items, and what alignment may cost.
+/// Q, two tiles, the barriers, each consumer's maxima and sums, the block's first items, and room for alignment.
 constexpr int kStatsBytes = kConsumers * kHeadsOfBlock * 4;
 constexpr int kSharedBytes =
     3 * kTileBytes + kBarriers * 8 + kStatsBytes + kKeptPieces * kPieceBytes + kAlignment;
@@ -42,7 +42,7 @@ constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
 
 // ---- shared memory --------------------------------------------------------------------------------
 
-/// Addresses, as the instructions take them. Weights of a tile take the place of its last panel, which only scores
+/// Addresses, as the instructions take them. A tile's weights overwrite its last panel, which only scores
 /// need.
 struct Layout {
   unsigned base;
@@ -64,12 +64,12 @@ struct Layout {
     return barrier(4 + stage * kParts + part);
   }
   __device__ __forceinline__ unsigned empty(int stage) const { return barrier(2 + stage); }
-  /// Bytes from the base on: floats that the consumers tell each other, and the items.
+  /// Bytes from the base on: floats that the consumers exchange, and the items.
   static constexpr int stats() { return 3 * kTileBytes + kBarriers * 8; }
   static constexpr int pieces() { return stats() + kStatsBytes; }
 };
 
-/// Lays it out and gives the parts their names. `slack`: bytes before the base.
+/// Lays it out and names the parts. `slack`: bytes before the base.
 __device__ __forceinline__ Layout lay_out(int& slack) {
   const unsigned raw = simt::shared_address(simt::dynamic_shared<std::uint8_t>(
       static_cast<std::size_t>(kSharedBytes), 0, "shared memory"));
@@ -88,17 +88,17 @@ __device__ __forceinline__ Layout lay_out(int& slack) {
   return layout;
 }
 
-/// How often a stage, or Q's place, has been used: from that the parity of its phase.
+/// How often a stage, or Q's buffer, has been used: this gives the parity of its phase.
 struct Turn {
   int number = 0;
   __device__ __forceinline__ unsigned parity() const { return static_cast<unsigned>(number) % 2; }
 };
 
-/// This warp is done with what the barrier guards.
+/// This warp is done with the buffer that the barrier guards.
 __device__ __forceinline__ void release(unsigned barrier) {
   if (threadIdx.x % 32 == 0) arrive(barrier);
 }
-/// … and says so to all blocks that copy there.
+/// … and signals all blocks that copy there.
 template <int kBlocks>
 __device__ __forceinline__ void release_to_all(unsigned barrier, unsigned rank) {
   if (threadIdx.x % 32 != 0) return;
@@ -158,7 +158,7 @@ __device__ __forceinline__ void issue_other(Outputs& o, unsigned p, unsigned til
 
 // ---- weights --------------------------------------------------------------------------------------
 
-/// Where a thread's sums lie is where wgmma wants the numbers of A: two neighbours of a row in a register.
+/// A thread's accumulators are where wgmma needs the numbers of A: two neighbours of a row in a register.
 __device__ __forceinline__ void pack_weights(Weights& p, const Scores& s) {
 #pragma unroll
   for (int i = 0; i < kTile / 4; ++i) p[i / 4][i % 4] = pack_bf16(s[2 * i], s[2 * i + 1]);

@@ -1,4 +1,4 @@
-// How the latent kernel is launched; the same text for both backends.
+// The launch of the latent kernel; the same text for both backends.
 
 #include <cassert>
 
@@ -23,7 +23,7 @@ void check(const simt::DeviceInfo& device, const Problem& problem) {
   simt::require_within("latent decode: page_size", problem.page_size, 1, 1 << 20);
 }
 
-/// Rows that lie together wherever a tile begins.
+/// Rows that are contiguous wherever a tile begins.
 int rows_at_once(int page_size) {
   int rows = 1;
   while (rows < kTile && page_size % (2 * rows) == 0) rows *= 2;
@@ -89,7 +89,7 @@ void launch(simt::Device& device, const Problem& problem, const Arrays& arrays, 
       });
 }
 
-/// What merge_rows asks of a shape.
+/// The members that merge_rows needs of a shape.
 struct MergedShape {
   static constexpr int kHeadDim = kLatent;
 };

@@ -11,8 +11,8 @@
 namespace tilestep::decode {
 namespace {
 
-/// What one run explains at most: multiplications and additions of whole tiles, tiles that a block takes one after the
-/// other, tiles of a request that can be drawn, and requests.
+/// The most that one run explains: floating-point operations of whole tiles, tiles that a block takes in sequence,
+/// tiles of a request that can be drawn, and requests.
 constexpr double kMostFlops = 4e7;
 constexpr int kMostTiles = 40;
 constexpr int kMostShownTokens = 4608;
@@ -23,7 +23,7 @@ std::int64_t lines_of(const Params& params) {
   return params.broken == Break::repeat_kv ? params.heads : params.of().cached_heads();
 }
 
-/// Tensor cores take sixteen queries at a time, however many there are.
+/// Tensor cores process sixteen queries at a time, however few there are.
 double work_of(const Params& params) {
   constexpr std::int64_t kRows = 16;
   const LayerShape layer = params.layer();

@@ -1,4 +1,4 @@
-// The report of a run: summary, checks, measurements, and the tables that say what the trace says.
+// The report of a run: summary, checks, measurements, and the trace as tables.
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ using lab::real, lab::whole;
 
 // ---- tables of the trace ------------------------------------------------------------------------------
 
-/// Tiles that blocks have taken by a round, and in it.
+/// Tiles that blocks have taken up to and including a round.
 int tiles_by(const Trace& trace, int round) {
   int tiles = 0;
   for (const ItemTrace& item : trace.items) {
@@ -49,7 +49,7 @@ lab::Table step_table(const Trace& trace) {
 lab::Table item_table(const Trace& trace) {
   lab::Table table{
       "items",
-      "What the blocks worked on",
+      "The blocks' work items",
       {whole("item"), "request", whole("kv_head", "K/V head"), "heads", whole("split"),
        whole("splits", "of"), whole("first", "first token"), whole("tokens"), whole("tiles"),
        whole("block"), whole("begin", "", trace.clock_unit), whole("end", "", trace.clock_unit)}};
@@ -69,7 +69,7 @@ lab::Table chosen_table(const Trace& trace) {
                   trace.component),
       {whole("item"), whole("tile"), whole("tokens"), real("tile_max", "tile max", "", 3),
        real("m", "m", "", 3), real("rescale", "", "", 4), real("tile_sum", "tile sum", "", 3),
-       real("l", "ℓ", "", 3), real("o", "O, not divided", "", 4)}};
+       real("l", "ℓ", "", 3), real("o", "O, undivided", "", 4)}};
   for (const StepTrace& step : trace.steps) {
     table.add({step.item, step.tile, step.tokens, step.tile_max, step.m_after, step.rescale,
                step.tile_sum, step.l, step.o});
@@ -82,7 +82,7 @@ lab::Table part_table(const Trace& trace) {
       "parts",
       "The parts of the chosen head's answer, and their merge",
       {whole("split"), whole("item"), real("m", "m", "", 3), real("l", "ℓ", "", 3),
-       real("o", "O, not divided", "", 4), real("weight", "weight in the merge", "", 4)}};
+       real("o", "O, undivided", "", 4), real("weight", "weight in the merge", "", 4)}};
   for (const PartTrace& part : trace.parts) {
     table.add({trace.items[static_cast<std::size_t>(part.item)].split, part.item, part.m, part.l,
                part.o, part.weight});
@@ -96,9 +96,9 @@ lab::Table part_table(const Trace& trace) {
 lab::Table models_table() {
   lab::Table table{
       "models",
-      "Cache of published models: layers · K/V heads · numbers a head and token · 2 bytes",
+      "Cache of published models: layers · K/V heads · numbers per head, token · 2 bytes",
       {"model", "scheme", whole("layers"), whole("cached_heads", "K/V heads"),
-       whole("stored", "numbers a head and token"), real("kib", "cache a token", "KiB", 1),
+       whole("stored", "numbers / head, token"), real("kib", "KV per token", "KiB", 1),
        real("gb", "of 131 072 tokens", "GB", 2), real("intensity", "", "FLOP/B", 1), "source"}};
   for (const Model& model : models()) {
     const double bytes = token_bytes(model, KvType::bf16);
@@ -109,11 +109,11 @@ lab::Table models_table() {
   return table;
 }
 
-/// What formats of the cache cost the request that is followed.
+/// The errors of cache formats for the followed request.
 lab::Table format_errors_table(const Run& run) {
   lab::Table table{"format_errors",
-                   "What formats of the cache cost the chosen request, in double",
-                   {"format", "scales", whole("bytes", "bytes a token and layer", "B"),
+                   "Errors of cache formats for the chosen request, in double",
+                   {"format", "scales", whole("bytes", "bytes / token, layer", "B"),
                     whole("scale_bytes", "and scales", "B"), real("key", "error of K", "%", 2),
                     real("score", "of the scores", "%", 2), real("output", "of O", "%", 2)}};
   if (run.excerpt.params.scheme == Scheme::mla) return table;
@@ -132,7 +132,7 @@ lab::Table format_errors_table(const Run& run) {
 
 // ---- checks ---------------------------------------------------------------------------------------------
 
-/// A tile starts from the maximum that the tile before left.
+/// Each tile starts from the previous tile's maximum.
 lab::Check check_chain(const Trace& trace) {
   int wrong = 0;
   float before = -INFINITY;
@@ -143,9 +143,9 @@ lab::Check check_chain(const Trace& trace) {
     wrong += lab::same_bits(step.m_before, before) ? 0 : 1;
     before = step.m_after;
   }
-  return lab::none_wrong("recorded_chain", wrong,
-                         "Tiles of the chosen head that do not start from the maximum that the "
-                         "tile before left.");
+  return lab::none_wrong(
+      "recorded_chain", wrong,
+      "Tiles of the chosen head that do not start from the previous tile's maximum.");
 }
 
 // ---- measurements, summary -----------------------------------------------------------------------------
@@ -158,14 +158,13 @@ void add_measurements(lab::Report& report, const Run& run) {
   const double stored = token_bytes(layer, type) + scales;
   report.add(lab::derived(
       "token_bytes", "", stored, "B",
-      fmt::format("{} cached {} · {} numbers · {} bits / 8{}, a layer", layer.cached_heads,
+      fmt::format("{} cached {} · {} numbers · {} bits/8{} per layer", layer.cached_heads,
                   layer.cached_heads == 1 ? "head" : "heads", layer.row.stored, bits_of(type),
                   scales > 0 ? fmt::format(" + {} B of scales", scales) : "")));
   const double point = intensity(layer, type, run.params.scales);
-  report.add(
-      lab::derived("intensity", "", point, "FLOP/B",
-                   fmt::format("{} FLOP / {} B a token; both roofs of an H200 meet at {:.0f}",
-                               token_flops(layer), stored, kRidge)));
+  report.add(lab::derived("intensity", "", point, "FLOP/B",
+                          fmt::format("{} FLOP / {} B per token; an H200's ridge is at {:.0f}",
+                                      token_flops(layer), stored, kRidge)));
   std::vector<std::string> asked;
   for (const LedgerRow& row : trace.ledger) {
     asked.push_back(fmt::format("{} {}", row.tensor, row.loaded + row.stored));
@@ -173,7 +172,7 @@ void add_measurements(lab::Report& report, const Run& run) {
   report.add(lab::traced("asked_bytes", "", trace.asked(), "B",
                          fmt::format("by all blocks of the launch: {}", fmt::join(asked, ", "))));
   report.add(lab::traced("tiles_taken", "", tiles_by(trace, trace.rounds()), "tiles",
-                         fmt::format("by {}, the longest {} one after the other",
+                         fmt::format("by {}, the longest {} in sequence",
                                      lab::plural(trace.blocks, "block"), trace.rounds())));
   const double busy = trace.rounds() > 0 ? 100.0 * tiles_by(trace, trace.rounds()) /
                                                (static_cast<double>(trace.blocks) * trace.rounds())
@@ -198,8 +197,7 @@ std::string summary_of(const Run& run) {
   const LayerShape layer = run.params.layer();
   const double point = intensity(layer, run.params.kv_dtype, run.params.scales);
   std::string text = fmt::format(
-      "{} stores {} a token and layer and does {:.3g} FLOP for each byte read, {} the ridge at "
-      "{:.0f}",
+      "{} stores {} per token and layer and does {:.3g} FLOP per byte read, {} the ridge at {:.0f}",
       name_of(run.params.scheme),
       bytes_text(token_bytes(layer, run.params.kv_dtype) +
                  scale_bytes(layer, run.params.kv_dtype, run.params.scales)),

@@ -1,4 +1,4 @@
-// Runs the explained kernels and puts together what they wrote.
+// Runs the explained kernels and assembles their output.
 
 #include "kernels/attention/decode/run/run.hpp"
 
@@ -17,7 +17,7 @@ namespace tilestep::decode {
 
 namespace {
 
-/// What is asked of the kernel for mla.
+/// The problem of the mla kernel.
 latent::ExplainedProblem latent_problem_of(const paged::Problem& problem, const Inputs& inputs) {
   return {problem.heads,          inputs.layer.row.key,
           inputs.layer.row.value, problem.page_size,
@@ -32,7 +32,7 @@ Way way_of(simt::Device& device, const Case& of, const Inputs& inputs) {
   const Kernels& kernels = kernels_of(device);
   const RowShape& row = inputs.layer.row;
   if (row.latent == 0) return kv_cache::way_of(device, kernels, of, inputs);
-  // As many query heads go together as a block has room for; each such group reads the latent rows.
+  // Query heads are grouped as far as a block has room; each such group reads the latent rows.
   const int heads = inputs.layer.heads;
   const int groups = heads / latent::heads_of_item(heads, row.value);
   return {{heads, groups, inputs.page_size},
@@ -49,7 +49,7 @@ Outcome run_explained(simt::Device& device, const Case& of, const Inputs& inputs
 
 namespace {
 
-/// Tokens of each request: between half and one and a half times as many as on average.
+/// Tokens of each request: between half and one and a half times the average.
 std::vector<int> contexts_of(const Params& params) {
   std::mt19937 generator = lab::generator_of(params.seed + 3);
   std::vector<int> contexts;

@@ -8,10 +8,10 @@
 
 namespace tilestep::kv_cache {
 
-/// What the benches of a cache share: how a step is timed, and the peer that only reads.
+/// Shared by the benches of a cache: the timing of a step, and the read-only peer.
 class CacheBench : public lab::Bench {
  protected:
-  /// How long a ladder is timed, and a point beside it.
+  /// The timing length of a ladder, and of a point beside it.
   struct Patience {
     int rounds = 3, side_rounds = 1;
     double settle_ms = 600, side_settle_ms = 150;
@@ -23,7 +23,7 @@ class CacheBench : public lab::Bench {
   lab::LadderPlan plan_for(const Step& step, bool side) const;
   static lab::Rung made(std::string name, std::string check, BenchProblem& problem,
                         const Launching& how);
-  /// A kernel that only reads, as the peer of all.
+  /// A read-only kernel, the peer of all.
   static lab::Rung reading(BenchProblem& problem);
   static void keep(std::vector<lab::Timed>& rows, lab::Climb climb);
 
@@ -35,7 +35,7 @@ class CacheBench : public lab::Bench {
   Patience patience_;
 };
 
-/// Bytes that DRAM gave and took, counted.
+/// Bytes read from and written to DRAM, counted.
 lab::Counter dram_bytes();
 
 }  // namespace tilestep::kv_cache

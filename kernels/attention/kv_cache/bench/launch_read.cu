@@ -1,4 +1,4 @@
-// How the kernel that only reads is launched; the same text for both backends.
+// The launch of the read-only kernel; the same text for both backends.
 
 #include <algorithm>
 

@@ -85,7 +85,7 @@ std::size_t pages_of(const Step& step, const std::vector<int>& context) {
 std::vector<int> contexts_of(const Step& step) {
   std::vector<int> context(static_cast<std::size_t>(step.batch), step.context);
   if (!step.ragged) return context;
-  // In pairs, so that their sum is as it should be.
+  // In pairs, so that the total is right.
   std::mt19937 generator = lab::generator_of(5);
   for (std::size_t i = 0; i + 1 < context.size(); i += 2) {
     const int more = static_cast<int>((lab::uniform(generator) - 0.5) * step.context);
@@ -162,7 +162,7 @@ paged::Problem BenchProblem::problem_of(const Launching& how) const {
   return problem;
 }
 
-/// As many as the device runs at once.
+/// The blocks that the device runs at the same time.
 int BenchProblem::blocks_of(const paged::Problem& problem) const {
   const int at_once = kernels_.resources(device_, problem).blocks_per_multiprocessor;
   return std::max(at_once, 1) * std::max(device_.info().multiprocessors, 1);
@@ -219,8 +219,8 @@ std::function<void()> BenchProblem::launch_of(const Launching& how) {
   };
 }
 
-/// First the prefix, for the query rows of as many requests as a block has room for, then what each request has alone;
-/// both leave their parts in the same slots, and whose word comes last merges them.
+/// First the prefix, for the query rows of as many requests as a block has room for, then each request's own pages;
+/// both leave their parts in the same slots, and the block that finishes last merges them.
 std::function<void()> BenchProblem::launch_of_two(const Launching& how) {
   const paged::Problem own = problem_of(how);
   const paged::Cut cut{step_.heads, step_.kv_heads, step_.page_size};
@@ -266,7 +266,7 @@ lab::Runnable BenchProblem::read(int blocks) {
     unsigned want = 0;
     for (const auto* array : {&k_, &v_}) {
       const std::vector<std::uint8_t>& period = array == &k_ ? k_period_.bytes : v_period_.bytes;
-      // Words of 32 bits: how often each byte of the period comes, at its place in the word.
+      // 32-bit words: how often each byte of the period occurs, at its place in the word.
       const std::size_t whole = array->bytes() / period.size(),
                         rest = array->bytes() % period.size();
       for (std::size_t i = 0; i < period.size(); ++i) {

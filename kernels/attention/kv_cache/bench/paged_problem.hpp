@@ -13,14 +13,14 @@
 #include "kernels/attention/kv_cache/reference.hpp"
 #include "kernels/base/lab/bench.hpp"
 
-/// What is timed: kernels and peers on one cache.
+/// The timed problem: kernels and peers on one cache.
 namespace tilestep::kv_cache {
 
-/// A step of decoding of a layer with paged heads: one query a request and query head.
+/// A decoding step of a layer with paged heads: one query per request and query head.
 struct Step {
   int heads = 32, kv_heads = 4, head_dim = 128;
-  int batch = 64, context = 8192;  ///< tokens of a request, on average
-  bool ragged = true;              ///< requests have from half to one and a half of that
+  int batch = 64, context = 8192;  ///< average tokens per request
+  bool ragged = true;              ///< requests have from half to one and a half times that
   int page_size = 16;
   KvType type = KvType::bf16;
   int prefix =
@@ -38,21 +38,21 @@ double cache_bytes(const Step& step);
 /// How a step is launched.
 struct Launching {
   enum class Cutting {
-    balanced,   ///< equal pieces, a block each
-    even,       ///< each request and K/V head in `splits` parts, a block each
-    repeat_kv,  ///< in equal pieces, each query head on its own
+    balanced,   ///< equal pieces, one per block
+    even,       ///< each request and K/V head in `splits` parts, one per block
+    repeat_kv,  ///< in equal pieces, each query head by itself
   };
   Cutting cutting = Cutting::balanced;
   int splits = 1;
   bool merge_apart = false;  ///< by a second kernel
-  int least = 0;  ///< tokens of a balanced piece at least; 0: pieces for all multiprocessors
-  /// Of balanced pieces: the prefix is read once for as many requests as a block has room for, by a launch of its own.
+  int least = 0;  ///< least tokens of a balanced piece; 0: pieces for all multiprocessors
+  /// With balanced pieces: the prefix is read once for as many requests as a block has room for, by its own launch.
   bool prefix_once = false;
 };
 
 /// Work items on the device, and room for their parts.
 struct DeviceCut {
-  /// `rows` query heads of a slot at most, of `columns` numbers of O.
+  /// At most `rows` query heads per slot, each with `columns` numbers of O.
   DeviceCut(simt::Device& device, const paged::WorkPlan& plan, int rows, int columns);
 
   simt::Buffer<paged::WorkItem> items;
@@ -64,8 +64,8 @@ struct DeviceCut {
 inline constexpr int kPeriodRows = 2053;
 /// Normal numbers, rounded to BF16.
 std::vector<float> normal_numbers(std::size_t count, unsigned seed);
-/// Pages of each request, [batch × pitch], any page of the pool once, but for the prefix: those of one request lie far
-/// from each other.
+/// Pages of each request, [batch × pitch]; except for the prefix, each page of the pool once: those of one request are
+/// far apart.
 std::vector<int> shuffled_table(const Step& step, const std::vector<int>& context, int pitch);
 /// Of the longest request.
 int table_pitch_of(const Step& step, const std::vector<int>& context);
@@ -74,7 +74,7 @@ std::size_t pages_of(const Step& step, const std::vector<int>& context);
 /// Adds O's row `got` against double: a query and the rows of the cache that it attends to, as `one` has them.
 void add_row(lab::Closest& closest, const Inputs& one, const std::vector<float>& got, KvType type);
 
-/// A cache made ready on the device, its pages in shuffled order. Rows of K and V repeat a period, so that the host
+/// A cache prepared on the device, its pages in shuffled order. Rows of K and V repeat a period, so that the host
 /// knows each of their numbers; O is compared with double for some heads of some requests.
 class BenchProblem {
  public:
@@ -82,11 +82,11 @@ class BenchProblem {
 
   const Step& step() const { return step_; }
 
-  /// The kernel, launched so.
+  /// The kernel, launched this way.
   lab::Runnable runnable(const Launching& how);
-  /// A kernel that only adds up the bytes of K and V, with so many blocks a multiprocessor.
+  /// A kernel that only adds up the bytes of K and V, with a number of blocks per multiprocessor.
   lab::Runnable read(int blocks);
-  /// cuDNN's `plan` for requests of `step.context` tokens each, in one piece: the same arrays, taken so. Not ragged,
+  /// cuDNN's `plan` for requests of `step.context` tokens each, contiguous: the same arrays, read that way. Not ragged,
   /// 16 bits.
   lab::Runnable library(int plan);
   simt::LibraryAttention library_attention() const;
@@ -101,7 +101,7 @@ class BenchProblem {
   /// O's row of a request and head against double, where token t has row row_of(t) of the cache.
   template <class RowOf>
   void compare_row(lab::Closest& closest, int request, int head, int tokens, RowOf row_of) const;
-  /// Of some requests and heads; of tokens that lie in pages, or one after the other.
+  /// For some requests and heads; tokens in pages, or contiguous.
   lab::Closest compared(bool in_pages) const;
 
   simt::Device& device_;

@@ -1,16 +1,16 @@
 #pragma once
 
-// What memory gives at best: every byte of two arrays is read once, in order, and added up. The peer of kernels that
-// read a cache: they compute besides, and find its pages through a table.
+// The best that memory can do: every byte of two arrays is read once, in order, and added up. The peer of kernels that
+// read a cache: they also compute, and find its pages through a table.
 //
-// k, v: as many words of 16 bytes each; sum: one number, to which all their 32-bit parts are added modulo 2^32.
+// k, v: equally many 16-byte words each; sum: one number, to which all their 32-bit parts are added modulo 2^32.
 
 #include "kernels/base/simt/simt.hpp"
 
 namespace tilestep::kv_cache::SIMT_BACKEND {
 
 constexpr int kReadThreads = 512;
-/// Loads that a thread has on their way at a time.
+/// Loads that a thread has in flight.
 constexpr int kReadAhead = 8;
 
 __global__ void __launch_bounds__(kReadThreads)

@@ -1,4 +1,4 @@
-// Runs the explained kernels, and brings home what they wrote.
+// Runs the explained kernels and downloads their output.
 
 #include "kernels/attention/kv_cache/explained/run_explained.hpp"
 
@@ -28,7 +28,7 @@ std::size_t longest_table(const Inputs& inputs) {
   return most;
 }
 
-/// Rows of equal length; what a request has not is a page that is not there.
+/// Rows of equal length; missing entries name a page that does not exist.
 std::vector<int> flat_tables(const Inputs& inputs) {
   const std::size_t pitch = longest_table(inputs);
   std::vector<int> flat(pitch * inputs.tables.size(), -1);
@@ -48,7 +48,7 @@ int most_tiles(const paged::WorkPlan& plan, const Inputs& inputs) {
   return most;
 }
 
-/// The item that has this place of the table of the chosen request, for the chosen head.
+/// The item with this entry of the chosen request's table, for the chosen head.
 int item_with(const paged::WorkPlan& plan, const Chosen& chosen, int page) {
   for (std::size_t i = 0; i < plan.items.size(); ++i) {
     const paged::WorkItem& item = plan.items[i];
@@ -87,7 +87,7 @@ paged::WorkPlan cut_into(const Inputs& inputs, const paged::Cut& cut, int splits
     pages -= std::int64_t{group.requests - 1} * group.pages;
   }
   pages *= cut.lines();
-  // A few pages for each block, so that there is something to take one after the other.
+  // A few pages for each block, so that it has a sequence of tiles.
   constexpr std::int64_t kPages = 3;
   const auto blocks = std::clamp<std::int64_t>(pages / kPages, 1, kMultiprocessors);
   return paged::balanced_plan(cut, inputs.contexts, static_cast<int>(blocks), sharing);
@@ -136,8 +136,8 @@ paged::Problem paged_problem_of(const Case& of, const Inputs& inputs, const page
 
 namespace {
 
-/// Who did which item when, by the clock of a launch that writes no addresses down, which slows the traced item, and that
-/// finds the kernel loaded.
+/// Which block did which item when, by the clock of a launch with the kernel already loaded and without recorded
+/// addresses, which would slow the traced item.
 std::vector<paged::Visit> clocked_visits(simt::Device& device, const Outcome& outcome,
                                          const Way& way, const paged::Arrays& arrays,
                                          paged::Explanation what) {
@@ -211,7 +211,7 @@ Outcome run_explained(simt::Device& device, const Case& of, const Inputs& inputs
   return outcome;
 }
 
-// ---- what comes of it ---------------------------------------------------------------------------------
+// ---- results -----------------------------------------------------------------------------------------
 
 Inputs as_cached(const Inputs& inputs, const Cache& cache) {
   Inputs kept = inputs;
@@ -249,7 +249,7 @@ lab::Check check_ledger(const Outcome& sound) {
                          "Tensors of which the kernel asked other bytes than the formula says.");
 }
 
-/// Each page of every request is an item's of each K/V head, once.
+/// Each page of every request belongs to exactly one item per K/V head.
 lab::Check check_items(const Inputs& inputs, const Outcome& sound) {
   std::int64_t wrong = 0;
   for (int request = 0; request < inputs.batch(); ++request) {

@@ -24,18 +24,18 @@ using Ledger = std::array<Asked, paged::kTensors>;
 /// Tokens of an item of a request of `context` tokens.
 int tokens_of(const paged::WorkItem& item, int page_size, int context);
 
-/// Exactly what the accesses of an explained launch come to, its merge included: an item loads the keys and values of
-/// its tokens once, whatever the number of query heads, and looks each token up in the table. Of mla it loads a latent
+/// The exact bytes of an explained launch's accesses, its merge included: an item loads the keys and values of its
+/// tokens once, whatever the number of query heads, and looks each token up in the table. For mla it loads one latent
 /// row for both.
 Ledger ledger_of(const paged::Problem& problem, const paged::WorkPlan& plan,
                  const std::vector<int>& contexts, const RowShape& row);
 
-/// Whose steps are shown: a place among the requests that run, a query head, a component of O.
+/// The row whose steps are shown: an index among the running requests, a query head, a component of O.
 struct Chosen {
   int request = 0, head = 0, component = 0;
 };
 
-/// What an explained launch wrote and recorded, on the host.
+/// The output and records of an explained launch, on the host.
 struct Outcome {
   paged::Problem problem;
   paged::WorkPlan plan;
@@ -47,10 +47,10 @@ struct Outcome {
   Ledger asked{}, formula{};
   int traced_item = 0;
   std::vector<std::uint64_t>
-      key_bytes;  ///< where the traced item's copies of K began, 16 bytes each, rising
+      key_bytes;  ///< addresses of the traced item's copies of K, 16 bytes each, rising
 };
 
-/// How a kernel takes a case: what is cut for it, how many query rows an item may have, and its launch.
+/// A kernel's way to run a case: how work is cut for it, the most query rows of an item, and its launch.
 struct Way {
   using Explain = std::function<void(const Outcome& outcome, const paged::Arrays& arrays,
                                      const paged::Explanation& what)>;
@@ -58,30 +58,30 @@ struct Way {
   int room = paged::kMostRows;
   Explain explain;
 };
-/// That of the kernel for heads.
+/// The way of the kernel for heads.
 Way way_of(simt::Device& device, const PagedKernels& kernels, const Case& of, const Inputs& inputs);
 
 /// How the requests are cut: `of.splits` parts each, or with 0 pieces of equal length, of three pages and more, at most
-/// one for each multiprocessor of an H200. Pages with which tables of successive requests begin are cut once for as many
+/// one for each multiprocessor of an H200. Pages that successive requests' tables begin with are cut once for as many
 /// requests as a block has room for.
 paged::WorkPlan plan_of(const Inputs& inputs, const Case& of, const Way& way);
 
-/// What is asked of the kernel for heads.
+/// The problem of the kernel for heads.
 paged::Problem paged_problem_of(const Case& of, const Inputs& inputs, const paged::WorkPlan& plan);
 
-/// Runs the explained kernel. The item that has place `traced_page` of the chosen row's table tells its addresses.
+/// Runs the explained kernel. The item with entry `traced_page` of the chosen row's table records its addresses.
 /// Throws Error as the device does.
 Outcome run_explained(simt::Device& device, const Case& of, const Inputs& inputs,
                       const Cache& cache, const Chosen& chosen, const Way& way,
                       int traced_page = 0);
 
-/// The same problem with K and V as the cache has them.
+/// The same problem with K and V as stored in the cache.
 Inputs as_cached(const Inputs& inputs, const Cache& cache);
 /// Throws Error for work items that an edited kernel left unrecorded: a picture would show zeros.
 void require_items(const Outcome& shown);
 /// Numbers of O that are off by more than rounding can explain.
 int wrong_numbers(const Outcome& shown, const Reference& exact);
-/// O, log-sum-exps, bytes and items of a kernel with nothing left out.
+/// Checks of O, log-sum-exps, bytes and items of an unbroken kernel.
 void add_checks(lab::Report& report, const Inputs& inputs, const Outcome& sound,
                 const Reference& exact);
 

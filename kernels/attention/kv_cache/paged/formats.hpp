@@ -1,18 +1,18 @@
 #pragma once
 
 /// \file
-/// How numbers of a paged cache become operands of the tensor core (mma.m16n8k16, simt/mma.hpp).
+/// How numbers of a paged cache become tensor-core operands (mma.m16n8k16, simt/mma.hpp).
 ///
 /// A warp takes 16 tokens and two chunks of 16 bytes of their rows at a time: ldmatrix gives register r[2c + h], which
 /// has four bytes of chunk c of one of the tokens 8h … 8h + 7; transposed, of two tokens a unit of 16 bits each. A
 /// chunk has 8, 16 or 32 numbers of 16, 8 or 4 bits, so these are one, two or four steps of 16 columns.
-/// `expand` makes of them fragments[step][h][2]:
+/// `expand` turns them into fragments[step][h][2]:
 ///
 ///     K      fragments[step][h] is B's fragment of tokens 8h … and 16 columns: S += Q·K^T
 ///     V      the four registers of a step are A's fragment, V^T: 16 columns down, 16 tokens across: O^T += V^T·P^T
 ///
 /// Which columns a step has, and in which order, follows from where unpacking leaves them with the fewest
-/// instructions: the queries are laid out likewise (`column_of_query`), and O is stored accordingly
+/// instructions: the queries are laid out the same way (`column_of_query`), and O is stored accordingly
 /// (`column_of_output`). O^T has queries across: eight of them fill the tensor core, where O would need sixteen.
 
 #include <cstdint>
@@ -44,9 +44,9 @@ struct Fp16 {
 template <int kStepsOfPair>
 using Fragments = unsigned[kStepsOfPair][2][2];
 
-/// What a format leaves to the sums. An operand is `unit(reg)` · (number + kOffset), whatever is cheapest to make of the
-/// bits: a query takes up the difference between the units, scores begin at what the offset is too much
-/// (paged.cu, `offset_of`), and a row of ones under V^T adds up what O has too much (`output_of`).
+/// What a format leaves to the accumulators. An operand is `unit(reg)` · (number + kOffset), whichever is cheapest to
+/// make of the bits: queries absorb the difference between the units, scores start at minus the offset's excess
+/// (paged.cu, `offset_of`), and a row of ones under V^T sums up O's excess (`output_of`).
 struct AsItIs {
   static constexpr int kOffset = 0;
   static constexpr float kScoreUnit = 1;  ///< of scores as they are summed up
@@ -81,9 +81,9 @@ struct Plain : AsItIs {
   }
 };
 
-/// Numbers of a byte. Bytes 0 and 2 of a register go together, and 1 and 3: transposed, these are two tokens' numbers
-/// of one column. Unpack::kGain: weights are multiplied with a token's scale before they become FP16, and with this
-/// power of two, so that small ones do not come too close to FP16's smallest.
+/// Numbers of a byte. Bytes 0 and 2 of a register form a pair, and 1 and 3: transposed, these are two tokens' numbers
+/// of one column. Unpack::kGain: weights are multiplied by a token's scale before they become FP16, and by this
+/// power of two, which keeps small ones away from FP16's smallest.
 template <class Unpack>
 struct Bytes : Unpack {
   using Number = Fp16;
@@ -110,8 +110,8 @@ struct UnpackE4m3 : AsItIs {
     two[1] = simt::unpack_e4m3x2(sorted >> 16);
   }
 };
-/// A whole number in FP16's lowest bits is that many times 2^-24, a subnormal number, which tensor cores multiply like
-/// any other: to unpack is to mask. With the sign's bit turned round it is 0 … 255 for −128 … 127.
+/// An integer n in FP16's lowest bits is n · 2^-24, a subnormal number, which tensor cores multiply like any other:
+/// unpacking is masking. With the sign bit flipped it is 0 … 255 for −128 … 127.
 struct UnpackInt8 {
   static constexpr int kOffset = 128;
   static constexpr float kGain = 128, kScoreUnit = 0x1p-24f;
@@ -124,8 +124,8 @@ struct UnpackInt8 {
   }
 };
 
-/// Numbers of half a byte. Those 16 bits apart go together; the same trick as with INT8, where the numbers of a
-/// fragment's second register stand four bits higher and so count sixteen times as much.
+/// Numbers of half a byte. Those 16 bits apart form a pair; the same trick as with INT8, but the numbers of a
+/// fragment's second register are four bits higher and so count sixteen times as much.
 struct Int4 {
   using Number = Fp16;
   static constexpr int kBits = 4, kSteps = 4, kOffset = 8;

@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// What the launch files give kernel_set.hpp: the kernels are compiled beside the
+/// The launch files' interface to kernel_set.hpp: the kernels are compiled beside the
 /// lesson's others, not behind them.
 
 #include "kernels/attention/kv_cache/paged/problem.hpp"
@@ -11,15 +11,15 @@
 namespace tilestep::kv_cache::paged::SIMT_BACKEND {
 
 /// O and log-sum-exp of every item's rows, merge included unless another kernel does it (`Problem::merged_by`): then
-/// `merge` comes next. Asynchronous on a GPU. Throws Error for what the kernels do not take, Error (unavailable) on a
-/// GPU below compute capability 8.0.
+/// call `merge` next. Asynchronous on a GPU. Throws Error for unsupported problems, Error (unavailable) on a GPU below
+/// compute capability 8.0.
 void attend(simt::Device& device, const Problem& problem, const Arrays& arrays);
-/// The same sums by the same template, one tile of an item after another, and what happened.
+/// The same sums by the same template, one tile of an item after another, with records.
 void explain(simt::Device& device, const Problem& problem, const Arrays& arrays,
              const Explanation& what);
-/// Puts the parts together.
+/// Merges the parts.
 void merge(simt::Device& device, const Problem& problem, const Arrays& arrays);
-/// What the timed kernel takes of a multiprocessor.
+/// The timed kernel's resources on a multiprocessor.
 simt::Resources resources(simt::Device& device, const Problem& problem);
 
 }  // namespace tilestep::kv_cache::paged::SIMT_BACKEND

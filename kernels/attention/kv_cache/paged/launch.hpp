@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// What the files that launch paged kernels have in common; the same text for both backends.
+/// Shared by the files that launch paged kernels; the same text for both backends.
 
 #include <bit>
 #include <cassert>
@@ -14,7 +14,7 @@
 
 namespace tilestep::kv_cache::paged::SIMT_BACKEND {
 
-/// Query rows of an item at most.
+/// The most query rows of an item.
 inline int rows_of(const Problem& problem) {
   return problem.most_rows * problem.most_requests;
 }
@@ -27,7 +27,7 @@ inline void check(const simt::DeviceInfo& device, const Problem& problem) {
   simt::require_within("paged decode: page_size", problem.page_size, 1, 1 << 20);
 }
 
-/// Warps that the rows of an item take.
+/// Warps for the rows of an item.
 inline int strips_of(const Problem& problem) {
   return rows_of(problem) <= 16 ? 1 : rows_of(problem) <= 32 ? 2 : 4;
 }
@@ -102,7 +102,7 @@ void with_format(const Problem& problem, Run run) {
   }
 }
 
-/// A launch of `kernel`, or with `resources` what the launch would take.
+/// A launch of `kernel`, or with `resources` the resources that it would take.
 template <class T, class W>
 void launch(simt::Device& device, void (*kernel)(Memory, Task, W), const Problem& problem,
             const Arrays& arrays, const W& witness, simt::Resources* resources = nullptr) {

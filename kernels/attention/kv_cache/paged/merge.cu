@@ -1,11 +1,11 @@
 #pragma once
 
-// Puts the parts of a row together that several blocks have made of it. Each part is softmax over some of the tokens:
-// a maximum m, a sum ℓ = Σ e^(s − m), and O = Σ e^(s − m) v. What online softmax does from tile to tile is done once
-// more from part to part: with M the highest of all m, a part counts e^(m − M), in ℓ and in O.
+// Merges the parts of a row that several blocks have computed. Each part is a softmax over some of the tokens: a
+// maximum m, a sum ℓ = Σ e^(s − m), and O = Σ e^(s − m) v. The merge is online softmax again, from part to part instead
+// of tile to tile: with M the highest m, a part's ℓ and O are multiplied by e^(m − M).
 //
-//   merge_rows      by a block's threads, four columns each: what the block that finishes last calls
-//   merge           the same as a kernel of its own, some blocks an item; only the first part's have something to do
+//   merge_rows      by a block's threads, four columns each: called by the block that finishes last
+//   merge           the same as a separate kernel, some blocks per item; only those of the first part have work
 //
 // Dao et al., "Flash-Decoding for long-context inference", 2023.
 
@@ -13,7 +13,7 @@
 
 namespace tilestep::kv_cache::paged::SIMT_BACKEND {
 
-/// What parts have in common: M, and what ℓ is in terms of it.
+/// Common to all parts: M, and ℓ relative to it.
 struct Merged {
   float m = -INFINITY, l = 0;
 };
@@ -27,11 +27,11 @@ __device__ __forceinline__ void store_four(simt::Global<std::uint16_t> to, const
   simt::as<uint2>(to)[0] = make_uint2(Bf16::pack(from.x, from.y), Bf16::pack(from.z, from.w));
 }
 
-/// Of one row: maximum and sum over its parts, which begin at `first` and are `pitch` apart.
+/// A row's maximum and sum over its parts, which begin at `first` and are `pitch` apart.
 __device__ __forceinline__ Merged merge_sums(const Memory& memory, int first, int pitch, int splits,
                                              Merging how) {
   Merged all;
-  // Unrolled, here and below: loads of many parts are on their way at a time.
+  // Unrolled, here and below: loads of many parts are in flight at a time.
 #pragma unroll 8
   for (int i = 0; i < splits; ++i) all.m = fmaxf(all.m, __ldcg(&memory.part_m[first + i * pitch]));
 #pragma unroll 8
@@ -42,12 +42,12 @@ __device__ __forceinline__ Merged merge_sums(const Memory& memory, int first, in
   return all;
 }
 
-/// The parts of a request's heads, of which an item is one.
+/// The parts of a request's heads; an item is one of them.
 struct RowParts {
   int request, first_head, heads;
   int first_slot, count;
 
-  /// Of request number `which` of the item's.
+  /// For the item's request number `which`.
   __device__ __forceinline__ RowParts(const WorkItem& item, int which, const Memory& memory)
       : request(item.request + which),
         first_head(item.first_head),
@@ -56,7 +56,7 @@ struct RowParts {
         count(which == 0 ? item.splits : memory.parts[first_slot]) {}
 };
 
-/// What thread `thread` of so many does.
+/// The share of thread `thread` of `threads`.
 template <class T, class W>
 __device__ __forceinline__ void merge_rows(const RowParts& parts, const Task& task,
                                            const Memory& memory, const W& witness, int thread,

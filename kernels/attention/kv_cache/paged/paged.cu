@@ -1,18 +1,18 @@
 #pragma once
 
-// Attention of one new token of each request over its cache, which lies in pages: O = softmax(q·K^T / sqrt(head_dim)) V.
-// All query heads that share a K/V head are done at once, so that each byte of the cache is read once; so are those of
-// several requests, where the pages are in all their tables.
+// Attention of one new token per request over its paged cache: O = softmax(q·K^T / sqrt(head_dim)) V. All query heads
+// that share a K/V head are computed together, so that each byte of the cache is read once; so are those of several
+// requests whose tables share pages.
 //
 //   - the host cuts the requests into work items of equal size, some pages of one request and K/V head each; a block
 //     has several of them (work_plan.hpp)
-//   - a block's tiles go round among its teams of warps. A team needs no other to gather tiles through the block table,
-//     to multiply and to weigh: nothing but its own ring of stages keeps it waiting
-//   - gathering goes on across the ends of items: the memory never waits either
-//   - at the end of an item the teams put their m, ℓ and O together
-//   - an item that is not all of a request leaves its m, ℓ and O in memory, and whose block comes last merges them
+//   - a block deals its tiles out to its teams of warps in turn. A team gathers tiles through the block table,
+//     multiplies and computes weights by itself: it waits only for its own ring of stages
+//   - gathering continues across the ends of items, so memory never idles either
+//   - at the end of an item the teams merge their m, ℓ and O
+//   - an item that is only part of a request leaves its m, ℓ and O in memory, and the last block to finish merges them
 //
-// q, o [batch × heads × head_dim] BF16; K, V [pages × kv_heads × page_size × head_dim] the same, or E4M3, INT8
+// q, o [batch × heads × head_dim] BF16; K, V [pages × kv_heads × page_size × head_dim] BF16, or E4M3, INT8
 // or INT4 with scales; log-sum-exp [batch × heads] FP32.
 
 #include "kernels/attention/kv_cache/paged/teams.hpp"
@@ -21,15 +21,15 @@ namespace tilestep::kv_cache::paged::SIMT_BACKEND {
 
 // ---- registers --------------------------------------------------------------------------------------
 
-/// A's fragments of a warp's queries. Of the sixteen rows of the tensor core the last eight stand empty where a warp has
-/// eight heads or fewer.
+/// A's fragments of a warp's queries. The last eight of the tensor core's sixteen rows are empty where a warp has eight
+/// heads or fewer.
 template <class T>
 using Queries = unsigned[T::kSteps][2 * T::kEights];
 template <class T>
 using Scores = float[T::kTokens / 8][4];
 // ---- queries ----------------------------------------------------------------------------------------
 
-/// Starts the copies of an item's queries to one of the two places for them, by all threads of the block.
+/// Starts the copies of an item's queries to one of their two buffers, by all threads of the block.
 template <class T, class W>
 __device__ __forceinline__ void copy_queries(simt::Shared<std::uint16_t> to, const WorkItem& item,
                                              const Task& task, const Memory& memory,
@@ -45,8 +45,8 @@ __device__ __forceinline__ void copy_queries(simt::Shared<std::uint16_t> to, con
   }
 }
 
-/// A's fragments of a warp's rows, zeros where an item has none. A quantized cache is multiplied in FP16, where a scale
-/// a channel of K goes into the queries.
+/// A's fragments of a warp's rows, zeros where an item has none. A quantized cache is multiplied in FP16; K's scales
+/// per channel are then folded into the queries.
 template <class T, class W>
 __device__ __forceinline__ void load_queries(Queries<T>& q, simt::Shared<std::uint16_t> queries,
                                              const WorkItem& item, const Task& task,
@@ -77,7 +77,7 @@ __device__ __forceinline__ void load_queries(Queries<T>& q, simt::Shared<std::ui
   }
 }
 
-/// What scores begin at: what they get too much, for a format with an offset.
+/// The scores' initial values: minus the excess that a format's offset adds.
 template <class T>
 __device__ __forceinline__ void offset_of(float (&begins)[T::kEights], const Queries<T>& q) {
   using F = typename T::Format;
@@ -102,7 +102,7 @@ __device__ __forceinline__ void offset_of(float (&begins)[T::kEights], const Que
 
 // ---- the two products -------------------------------------------------------------------------------
 
-/// S = q·K^T of a tile. Blocks of 16 tokens take turns, so that sums need not wait for themselves.
+/// S = q·K^T of a tile. Blocks of 16 tokens alternate, so that no accumulator waits for its own last product.
 template <class T>
 __device__ __forceinline__ void multiply_keys(Scores<T>& s, const Queries<T>& q,
                                               simt::Shared<std::uint16_t> k) {
@@ -130,7 +130,7 @@ __device__ __forceinline__ void multiply_keys(Scores<T>& s, const Queries<T>& q,
   }
 }
 
-/// O^T += V^T·P^T. Where a lane's weights lie as sums of S is where B's fragment wants them.
+/// O^T += V^T·P^T. A lane's weights, as accumulators of S, are already where B's fragment needs them.
 template <class T>
 __device__ __forceinline__ void multiply_values(Outputs<T>& o, const Scores<T>& p,
                                                 simt::Shared<std::uint16_t> v) {
@@ -171,7 +171,7 @@ __device__ __forceinline__ void multiply_values(Outputs<T>& o, const Scores<T>& 
 
 // ---- softmax ----------------------------------------------------------------------------------------
 
-/// Scales of a lane's tokens, one each, of K into the scores.
+/// Multiplies the scores by K's scales, one per token of the lane.
 template <class T>
 __device__ __forceinline__ void scale_scores(Scores<T>& s, simt::Shared<float> scales, int place) {
 #pragma unroll
@@ -181,7 +181,7 @@ __device__ __forceinline__ void scale_scores(Scores<T>& s, simt::Shared<float> s
     for (int e = 0; e < 2 * T::kEights; ++e) s[j][e] *= e % 2 == 0 ? two.x : two.y;
   }
 }
-/// … and of V into the weights, which are FP16 then.
+/// … and the weights, which are FP16 then, by V's.
 template <class T>
 __device__ __forceinline__ void scale_weights(Scores<T>& p, simt::Shared<float> scales, int place) {
 #pragma unroll
@@ -194,7 +194,7 @@ __device__ __forceinline__ void scale_weights(Scores<T>& p, simt::Shared<float> 
   }
 }
 
-/// Scores become weights; where a maximum rises, ℓ and O are brought to it. `there`: tokens of the tile.
+/// Scores become weights; where a maximum rises, ℓ and O are rescaled to it. `there`: tokens of the tile.
 template <class T, class W>
 __device__ __forceinline__ void online_softmax(Scores<T>& s, Outputs<T>& o, RowStats<T>& stats,
                                                int there, float to_log2, const Who& me,
@@ -254,9 +254,9 @@ struct Walk {
   W& witness;
   float to_log2;
   int stage = 0;
-  int tile;  ///< of the item, or of those after it
+  int tile;  ///< of the item, or of later ones
 
-  /// Multiplies and weighs the team's tiles, and starts copies of those that come next. Returns how many there were.
+  /// Processes the team's tiles and starts the copies of the next ones. Returns the number of tiles.
   __device__ __forceinline__ int attend(Outputs<T>& o, RowStats<T>& stats, const Queries<T>& q,
                                         const Piece& piece, int number) {
     float begins[T::kEights];
@@ -265,7 +265,7 @@ struct Walk {
     int count = 0;
     for (; tile < tiles; tile += me.teams, ++count) {
       simt::cp_async_wait<T::kStages - 2>();
-      // The team's copies of this tile must have come, and all of it must be done with the stage before.
+      // The team's copies of this tile must have arrived, and its warps must be done with the stage before.
       me.meet();
       feeder.feed(stage == 0 ? T::kStages - 1 : stage - 1);
       Scores<T> s;
@@ -314,14 +314,14 @@ __global__ void __launch_bounds__(T::kMostThreads, 1) paged(Memory memory, Task 
                       memory.first_item[static_cast<int>(blockIdx.x) + 1]};
   if (pieces.first == pieces.end) return;
   pieces.keep();
-  __syncthreads();  // the items are there
+  __syncthreads();  // the items are ready
   Walk<T, W> walk{Feeder<T, W>(pieces, me, ring, witness), ring, task,   me, witness,
                   task.to_log2() / T::Format::kScoreUnit,  0,    me.team};
   copy_queries<T>(queries, pieces[pieces.first].item, task, memory, witness);
   simt::cp_async_commit();
   for (int stage = 0; stage < T::kStages - 1; ++stage) walk.feeder.feed(stage);
   simt::cp_async_wait<T::kStages - 1>();
-  __syncthreads();  // the first queries are there
+  __syncthreads();  // the first queries are ready
 
   for (int number = pieces.first; number < pieces.end; ++number) {
     const Piece piece = pieces[number];
@@ -329,7 +329,7 @@ __global__ void __launch_bounds__(T::kMostThreads, 1) paged(Memory memory, Task 
     witness.begin(number, piece.item, piece.tiles(T::kTokens), threadIdx.x == 0);
     Queries<T> q;
     load_queries<T>(q, queries + turn * query_units, piece.item, task, memory, me, witness);
-    // The next ones come with the next tile.
+    // The next queries arrive with the next tile.
     const bool more = number + 1 < pieces.end;
     if (more) {
       copy_queries<T>(queries + (turn ^ 1) * query_units, pieces[number + 1].item, task, memory,
@@ -338,7 +338,7 @@ __global__ void __launch_bounds__(T::kMostThreads, 1) paged(Memory memory, Task 
     RowStats<T> stats;
     Outputs<T> o = {};
     const int count = walk.attend(o, stats, q, piece, number);
-    if (more && count < T::kStages) {  // else that tile has been waited for
+    if (more && count < T::kStages) {  // otherwise that tile has been waited for
       simt::cp_async_commit();
       simt::cp_async_wait<0>();
     }
@@ -347,8 +347,8 @@ __global__ void __launch_bounds__(T::kMostThreads, 1) paged(Memory memory, Task 
   }
   simt::cp_async_wait<0>();
   if (!task.merges) return;
-  const auto last =
-      simt::dynamic_shared<int>(kMostRows, at.queries(), "last");  // no query is needed any more
+  const auto last = simt::dynamic_shared<int>(kMostRows, at.queries(),
+                                              "last");  // the queries are no longer needed
   merge_where_last<T>(pieces, last, witness);
 }
 

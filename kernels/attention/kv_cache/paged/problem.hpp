@@ -1,8 +1,8 @@
 #pragma once
 
 /// \file
-/// What the kernels for paged heads (mha, gqa, mqa) are asked for: a problem, its arrays on the device, how the work is
-/// cut, and what an explained launch records. Plain data, known to host and kernels.
+/// The inputs of the kernels for paged heads (mha, gqa, mqa): a problem, its arrays on the device, how the work is
+/// split, and the records of an explained launch. Plain data, known to host and kernels.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace tilestep::kv_cache::paged {
 
 // ---- what is computed -----------------------------------------------------------------------------
 
-/// How a number of K and V lies in the cache: as q and o do, in BF16, or in fewer bits. int4: two in a byte, the first of a row in the low half.
+/// The number format of K and V in the cache: BF16, as q and o, or fewer bits. int4: two per byte, low half first.
 enum class Cache { same, fp8, int8, int4 };
 
 constexpr int bits_of(Cache cache) {
@@ -23,18 +23,18 @@ constexpr bool has_scales(Cache cache) {
   return cache != Cache::same;
 }
 
-/// How the parts of a request are put together.
+/// How the parts of a request are merged.
 enum class Merging {
-  weighted,    ///< each by its maximum and sum: online softmax once more
-  first_only,  ///< broken: the first part is taken for the whole
+  weighted,    ///< each by its maximum and sum: online softmax again
+  first_only,  ///< broken: the first part is used as the whole
 };
-/// Who does it.
+/// Where the merge runs.
 enum class MergedBy {
   last_block,    ///< the block that finishes last of those that share a row
   other_kernel,  ///< `merge`, launched afterwards
 };
 
-/// Query rows of an item at most: what a block has room for.
+/// The most query rows of an item: a block's room.
 inline constexpr int kMostRows = 64;
 
 /// Numbers of a head that the explained and the timed kernels are compiled for.
@@ -44,25 +44,25 @@ struct Problem {
   Cache cache = Cache::same;
   int head_dim = kTimedDim;
   int heads = 1, kv_heads = 1;
-  int page_size = 16;     ///< tokens; any from 1
-  int table_pitch = 0;    ///< pages of a row of the block table
-  int most_rows = 1;      ///< query heads of an item and a request at most; a slot has so many rows
-  int most_requests = 1;  ///< of an item; most_rows · most_requests is 1 … kMostRows
-  bool k_channels = false;  ///< a quantized K has a scale a channel, not one a token
+  int page_size = 16;       ///< tokens; any from 1
+  int table_pitch = 0;      ///< pages of a row of the block table
+  int most_rows = 1;        ///< most query heads of an item and a request; the rows of a slot
+  int most_requests = 1;    ///< of an item; most_rows · most_requests is 1 … kMostRows
+  bool k_channels = false;  ///< a quantized K has a scale per channel, not per token
   MergedBy merged_by = MergedBy::last_block;
   Merging merging = Merging::weighted;
 };
 
-// ---- how the work is cut --------------------------------------------------------------------------
+// ---- how work is split --------------------------------------------------------------------------
 
 /// Pages for query heads that share a K/V head, of one request or of several successive ones whose tables begin with
 /// them. The items of a request's heads have slots `first_slot` … `first_slot + splits - 1`, in order of their pages;
-/// where there is only one it needs no slot (−1) and stores O itself. Pages that are shared are never all of a request:
-/// it has an item of its own after them, without pages if need be, as has a request without tokens.
+/// where there is only one it needs no slot (−1) and stores O itself. Shared pages are never all of a request: it has
+/// an item of its own after them, without pages if need be, as has a request without tokens.
 struct WorkItem {
   int request, requests;  ///< the first of them; how many
   int kv_head;
-  int first_head, heads;  ///< of the queries of a request; with repeat-kv one a time
+  int first_head, heads;  ///< of a request's queries; with repeat-kv one at a time
   int first_page, pages;  ///< places in a request's row of the block table
   int split, splits;  ///< of the first request; the others have as many parts as Arrays::parts says
   int first_slot;     ///< of the first request; the next one's is slot_stride further
@@ -71,20 +71,20 @@ struct WorkItem {
 constexpr bool is_split(const WorkItem& item) {
   return item.splits > 1;
 }
-/// Query rows of an item: request by request, of each its heads.
+/// Query rows of an item: request by request, the heads of each.
 constexpr int rows_of(const WorkItem& item) {
   return item.requests * item.heads;
 }
-/// Where a row's part lies, among rows of slots of `pitch` rows.
+/// The index of a row's part, in slots of `pitch` rows.
 constexpr int part_of(const WorkItem& item, int row, int pitch) {
   const int slot = item.first_slot + row / item.heads * item.slot_stride + item.split;
   return slot * pitch + row % item.heads;
 }
-/// Where a row's query lies, among those of all requests of `heads` heads.
+/// The index of a row's query among those of all requests, with `heads` heads each.
 constexpr int query_of(const WorkItem& item, int row, int heads) {
   return (item.request + row / item.heads) * heads + item.first_head + row % item.heads;
 }
-/// Which row of an item has the queries of a head of a request; −1: none.
+/// The row of an item with the query of a head of a request; −1: none.
 constexpr int row_with(const WorkItem& item, int request, int head) {
   const int which = request - item.request, mine = head - item.first_head;
   const bool has = which >= 0 && which < item.requests && mine >= 0 && mine < item.heads;
@@ -109,7 +109,7 @@ struct Arrays {
   simt::Span<std::uint16_t> o;  ///< [batch × heads × head_dim]
   simt::Span<float> lse;        ///< [batch × heads], natural
   // Parts, one slot each.
-  simt::Span<float> part_o;  ///< [slots × most_rows × head_dim]: Σ e^(s − m) v, not divided
+  simt::Span<float> part_o;  ///< [slots × most_rows × head_dim]: Σ e^(s − m) v, undivided
   simt::Span<float> part_m, part_l;  ///< [slots × most_rows]: natural maximum and Σ e^(s − m)
   simt::Span<int> arrived;           ///< [slots], 0 before the first launch and left so
   simt::Span<const int> parts;       ///< [slots]: where a row's slots begin, its parts
@@ -120,33 +120,33 @@ simt::Span<const std::uint8_t> bytes_of(simt::Span<T> array) {
   return {reinterpret_cast<const std::uint8_t*>(array.data), array.count * sizeof(T)};
 }
 
-// ---- what an explained launch records -------------------------------------------------------------
+// ---- records of an explained launch -------------------------------------------------------------
 
 /// A tensor whose bytes are counted.
 enum Tensor : int { kQ, kK, kV, kScales, kTable, kO, kLse, kParts, kTensors };
 
-/// Of one work item. Clocks: nanoseconds that all multiprocessors share; under emulation the items that the block was
-/// done with before, and then those and this one.
+/// Of one work item. Clocks: nanoseconds that all multiprocessors share; under emulation the number of items that the
+/// block had finished before, and then one more.
 struct Visit {
   int block, multiprocessor;  ///< emulated: the block twice
   int order;                  ///< of the block's items
   int tiles;
   long long begin, end;
 };
-/// What a tile does to the chosen row. Scores in natural units.
+/// A tile's effect on the chosen row. Scores in natural units.
 struct StepRecord {
   float tile_max, m_before, m_after, rescale, tile_sum, l;
   float o;     ///< the chosen component, not yet divided, of the row after this tile
   int tokens;  ///< of the tile that count
 };
-/// Explained kernels have tiles of so many tokens, and one tile of an item after the other.
+/// Tokens of an explained kernel's tile; it processes an item's tiles one after another.
 inline constexpr int kExplainedTile = 16;
 constexpr int explained_tiles(int tokens) {
   return (tokens + kExplainedTile - 1) / kExplainedTile;
 }
 
 struct Explanation {
-  int request = 0, head = 0, component = 0;  ///< whose steps are noted
+  int request = 0, head = 0, component = 0;  ///< whose steps are recorded
   int step_pitch = 0;                        ///< steps of an item at most
   simt::Span<Visit> visits;                  ///< [items]
   simt::Span<StepRecord>

@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// How the teams of a block put their m, ℓ and O of an item together, and how blocks do that with parts of a request.
+/// How the teams of a block merge their m, ℓ and O of an item, and how blocks merge the parts of a request.
 
 #include "kernels/attention/kv_cache/paged/merge.cu"
 
@@ -47,13 +47,13 @@ __device__ __forceinline__ void scale_outputs(Outputs<T>& o, const float (&facto
   }
 }
 
-/// What the teams have of a row, in shared memory.
+/// The teams' shares of a row, in shared memory.
 template <class T>
 struct Meeting {
   simt::Shared<float> m, l;   ///< [warps × rows of a warp]
   simt::Shared<float> parts;  ///< [warps × rows of a warp × T::kPartPitch]
 
-  /// Of row `row` of a strip, as a team has it.
+  /// Index of row `row` of a team's strip.
   __device__ __forceinline__ static int at(const Who& me, int team, int strip, int row) {
     return (team * me.strips + strip) * T::kRows + row;
   }
@@ -77,7 +77,7 @@ __device__ __forceinline__ Merged sum_of_teams(const Meeting<T>& meeting, const 
   return all;
 }
 
-/// Puts a lane's part of O^T where whole rows can be read: columns of part `part`.
+/// Stores a lane's part of O^T where whole rows can be read: columns of part `part`.
 template <class T>
 __device__ __forceinline__ void put_part(const Meeting<T>& meeting, const Outputs<T>& o, int part,
                                          const Who& me) {
@@ -88,7 +88,7 @@ __device__ __forceinline__ void put_part(const Meeting<T>& meeting, const Output
     for (int i = 0; i < kStepsOfPart; ++i) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        // Steps of a part have columns of that part alone, whatever the format.
+        // The steps of a part have only columns of that part, whatever the format.
         const int column = T::Format::column_of_output(i, e / 2, me.group());
         const int row = Meeting<T>::at(me, me.team, me.strip, half * 8 + me.place() * 2 + e % 2);
         float value = 0;
@@ -143,7 +143,7 @@ __device__ __forceinline__ void finish(Outputs<T>& o, const RowStats<T>& stats,
       meeting.l[at] = l;
     }
   }
-  __syncthreads();  // all teams' m and ℓ are there
+  __syncthreads();  // all teams' m and ℓ are ready
 #pragma unroll
   for (int half = 0; half < T::kEights; ++half) {
     const float m = sum_of_teams(meeting, me, me.strip, half * 8 + me.group()).m;
@@ -153,7 +153,7 @@ __device__ __forceinline__ void finish(Outputs<T>& o, const RowStats<T>& stats,
 #pragma unroll 1
   for (int part = 0; part < T::kHeadDim / T::kPartColumns; ++part) {
     put_part(meeting, o, part, me);
-    __syncthreads();  // all teams' parts are there
+    __syncthreads();  // all teams' parts are ready
     constexpr int kFours = T::kPartColumns / 4;
     for (int i = static_cast<int>(threadIdx.x); i < rows_of(item) * kFours;
          i += static_cast<int>(blockDim.x)) {
@@ -170,19 +170,19 @@ __device__ __forceinline__ void finish(Outputs<T>& o, const RowStats<T>& stats,
       store_row<T>(sum, all, row, part * T::kPartColumns + i % kFours * 4, item, task, memory,
                    witness);
     }
-    __syncthreads();  // they have been read before the next ones, or the next item's, take their place
+    __syncthreads();  // all are read before the next ones, or the next item's, overwrite them
   }
 }
 
-/// At its end a block says of which requests it has left parts in memory, of an item's requests all at once. Whose word
-/// comes last puts them together. `last`: room for kMostRows numbers that all threads of the block share.
+/// At its end a block announces the requests whose parts it has left in memory, all requests of an item together. The
+/// last block to do so merges them. `last`: room for kMostRows numbers that all threads of the block share.
 template <class T, class W>
 __device__ __forceinline__ void merge_where_last(const Pieces& pieces, simt::Shared<int> last,
                                                  const W& witness) {
   const Memory& memory = pieces.memory;
   const int thread = static_cast<int>(threadIdx.x);
-  __threadfence();  // whoever sees a count sees this thread's stores
-  __syncthreads();  // all threads of the block have come to that
+  __threadfence();  // a thread that sees the count sees this thread's stores
+  __syncthreads();  // all threads of the block have got here
   for (int number = pieces.first; number < pieces.end; ++number) {
     const WorkItem item = pieces[number].item;
     if (!is_split(item)) continue;
@@ -193,14 +193,14 @@ __device__ __forceinline__ void merge_where_last(const Pieces& pieces, simt::Sha
       if (any) atomicAdd(&memory.arrived[parts.first_slot], -parts.count);  // for the next launch
       last[thread] = any ? 1 : 0;
     }
-    if (__syncthreads_or(any) == 0) continue;  // all know what those threads have seen
+    if (__syncthreads_or(any) == 0) continue;  // all know what those threads saw
     __threadfence();
     for (int i = 0; i < item.requests; ++i) {
       if (last[i] == 0) continue;
       merge_rows<T>(RowParts(item, i, memory), pieces.task, memory, witness, thread,
                     static_cast<int>(blockDim.x));
     }
-    __syncthreads();  // they have been read before the next item's
+    __syncthreads();  // all are read before the next item's
   }
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
 /// \file
-/// What the paged kernel is made of: what is fixed when it is compiled, what a launch is told, how a team of warps
-/// gathers its tiles through the block table, and who looks on.
+/// Building blocks of the paged kernel: its compile-time shape, a launch's arguments, how a team of warps gathers its
+/// tiles through the block table, and the witnesses that record a run.
 
 #include <cmath>
 #include <cstddef>
@@ -17,13 +17,13 @@ constexpr unsigned kAllLanes = 0xFFFFFFFFu;
 constexpr float kLn2 = 0.693147180559945f;
 constexpr float kLog2e = 1.442695040888963f;
 
-// ---- what is fixed --------------------------------------------------------------------------------
+// ---- what is fixed ---------------------------------------------------------------------------------
 
-/// Items of a block that are read but once; those after them whenever they are asked for.
+/// A block's first items, which are read only once; later ones are read whenever they are needed.
 inline constexpr int kKeptPieces = 32, kPieceBytes = 52;
 
-/// Of a cache F: tiles of kTokens tokens, kS of them on their way or in use in each team's ring. A warp has kEights · 8
-/// query heads; a block kW warps, or with kW 0 one team.
+/// For a cache F: tiles of kTokens tokens, kS of them in flight or in use in each team's ring. A warp has kEights · 8
+/// query heads; a block kW warps, or one team with kW 0.
 template <class F, int kDim, int kEightsOfWarp, int kTokensOfTile, int kS, int kW>
 struct Shape {
   using Format = F;
@@ -43,19 +43,19 @@ struct Shape {
   static constexpr int kSums =
       kSteps + (F::kOffset == 0 ? 0 : 1);  ///< rows of O^T, of 16, and ones
   static constexpr int kPartColumns =
-      kEights == 1 ? kDim : 32;                        ///< of O, that teams put together at a time
+      kEights == 1 ? kDim : 32;                        ///< of O, that teams merge at a time
   static constexpr int kPartPitch = kPartColumns + 4;  ///< keeps a quad's rows in other banks
   static constexpr int kQueryPitch =
       kDim + 8;  ///< of a query in shared memory: rows in other banks
   static_assert(kTokens % 16 == 0 && kTokens <= 32 && kPitch % 8 == 0);
 
-  /// Of a team, where the rows of an item take so many.
+  /// Strips per team, given those that an item's rows want, and warps per block.
   __host__ __device__ static constexpr int strips(int wanted) { return kEights == 1 ? 1 : wanted; }
   __host__ __device__ static constexpr int warps(int strips) { return kW == 0 ? strips : kW; }
 };
 
-/// Where things lie in dynamic shared memory: the rings, parts of O of all warps with their maxima and sums, the queries
-/// of this item and the next, and the block's first items.
+/// The layout of dynamic shared memory: the rings, all warps' parts of O with their maxima and sums, the queries of
+/// this item and the next, and the block's first items.
 template <class T>
 struct Layout {
   int warps, teams, rows;  ///< rows: of queries of an item, rounded up
@@ -74,7 +74,7 @@ struct Layout {
   __host__ __device__ constexpr int bytes() const { return pieces() + kKeptPieces * kPieceBytes; }
 };
 
-// ---- what a launch is told ------------------------------------------------------------------------
+// ---- what a launch is told -------------------------------------------------------------------------
 
 struct Task {
   int heads, kv_heads, page_size, table_pitch;
@@ -89,7 +89,7 @@ struct Task {
 };
 struct Memory {
   simt::Global<const std::uint16_t> q;
-  simt::Global<const std::uint16_t> k, v;  ///< in units of 16 bits, whatever lies there
+  simt::Global<const std::uint16_t> k, v;  ///< in units of 16 bits, whatever the format
   simt::Global<const float> k_scales, v_scales;
   simt::Global<const int> table, context;
   simt::Global<const WorkItem> items;
@@ -100,15 +100,15 @@ struct Memory {
   simt::Global<const int> parts;
 };
 
-// ---- who has what ---------------------------------------------------------------------------------
+// ---- roles -----------------------------------------------------------------------------------------
 
-/// Teams share a block's tiles; the warps of a team share its tiles, and have `strips` strips of rows.
+/// Teams share a block's tiles; the warps of a team share its tiles, and split its rows into `strips` strips.
 struct Who {
   int lane, warp, team, strip, teams, strips;
 
   __device__ __forceinline__ Who(int warps, int of_strips)
       : lane(static_cast<int>(threadIdx.x) % 32),
-        // From lane 0, so that the compiler knows it to be the same for the warp.
+        // From lane 0, so that the compiler knows that it is uniform in the warp.
         warp(__shfl_sync(kAllLanes, static_cast<int>(threadIdx.x) / 32, 0)),
         team(warp / of_strips),
         strip(warp % of_strips),
@@ -117,7 +117,7 @@ struct Who {
 
   __device__ __forceinline__ int group() const { return lane / 4; }  ///< lanes that share a row
   __device__ __forceinline__ int place() const { return lane % 4; }  ///< in its group
-  /// All of the team have written, or read, what they share.
+  /// Barrier of the team: all of it have written, or read, their shared data.
   __device__ __forceinline__ void meet() const {
     if (strips == 1) {
       __syncwarp();
@@ -151,7 +151,7 @@ struct Pieces {
     const int all = min(begin + item.pages * task.page_size, memory.context[item.request]);
     return {item, begin, max(begin, all)};
   }
-  /// By all threads, which meet afterwards.
+  /// By all threads, with a barrier afterwards.
   __device__ __forceinline__ void keep() const {
     const int thread = static_cast<int>(threadIdx.x);
     if (thread < kKeptPieces && first + thread < end) kept[thread] = read(first + thread);
@@ -162,10 +162,10 @@ struct Pieces {
   }
 };
 
-// ---- tiles in shared memory -------------------------------------------------------------------------
+// ---- tiles in shared memory ------------------------------------------------------------------------
 
-/// Chunk c of row r lies at chunk c ^ chunk_key(r), so that eight rows of one chunk, which ldmatrix reads at once, lie
-/// in all 32 banks. Rows of less than 128 bytes share a line of the banks.
+/// Chunk c of row r is stored at chunk c ^ chunk_key(r), so that the eight rows of a chunk that ldmatrix reads together
+/// span all 32 banks. Rows of less than 128 bytes share a line of the banks.
 template <class T>
 __device__ constexpr int chunk_key(int row) {
   return T::kChunks % 8 == 0 ? row & 7
@@ -210,7 +210,7 @@ __device__ __forceinline__ void load_pair(unsigned (&r)[4], simt::Shared<std::ui
 template <class T>
 using Outputs = float[T::kEights][T::kSums][4];
 
-/// A number of O, not yet divided.
+/// An element of O, not yet divided by ℓ.
 template <class T>
 __device__ __forceinline__ float output_of(const Outputs<T>& o, int half, int step, int e) {
   using F = typename T::Format;
@@ -220,10 +220,10 @@ __device__ __forceinline__ float output_of(const Outputs<T>& o, int half, int st
   return fmaf(-kTooMuch, o[half][T::kSums - 1][e % 2], sum);
 }
 
-// ---- gathering --------------------------------------------------------------------------------------
+// ---- gathering -------------------------------------------------------------------------------------
 
-/// Goes through a team's tiles of all of the block's items ahead of those that multiply, and starts their copies. Tile
-/// number n of the block, all items counted on, is team n % teams's.
+/// Walks a team's tiles of all the block's items ahead of the products, and starts their copies. Tile number n of the
+/// block, counted across items, belongs to team n % teams.
 template <class T, class W>
 struct Feeder {
   const Task& task;
@@ -235,7 +235,7 @@ struct Feeder {
   int item;  ///< of the block's
   int tile, tiles = 0;
   int request = 0, kv_head = 0, first = 0, end = 0;
-  int page = -1, slot = 0;  ///< of this lane's token of the tile; −1: there is none
+  int page = -1, slot = 0;  ///< of this lane's token of the tile; −1: none
 
   __device__ __forceinline__ Feeder(const Pieces& of_block, const Who& who, Ring<T> into,
                                     W& looks_on)
@@ -250,8 +250,8 @@ struct Feeder {
     settle();
   }
 
-  /// Starts the copies of this tile to a stage and goes on to the next one. Without a tile it closes an empty group of
-  /// copies, so that groups can be counted.
+  /// Starts the copies of this tile to a stage and moves on to the next one. Without a tile it commits an empty group,
+  /// so that groups can be counted.
   __device__ __forceinline__ void feed(int stage) {
     if (item < pieces.end) {
       copy(stage);
@@ -262,7 +262,7 @@ struct Feeder {
   }
 
  private:
-  /// Finds the item of the tile, and asks the table for the pages: they are there when the copies begin, a tile later.
+  /// Finds the tile's item and loads its pages from the table: they have arrived when the copies begin, a tile later.
   __device__ __forceinline__ void settle() {
     while (tile >= tiles && item < pieces.end) {
       tile -= tiles;
@@ -296,7 +296,7 @@ struct Feeder {
     }
     if constexpr (T::Format::kScales) copy_scales(stage, row);
   }
-  /// A lane keeps to its chunk of the rows. kWhole: all tokens of the tile are there.
+  /// Each lane copies its chunk of the rows. kWhole: the tile has all its tokens.
   template <bool kWhole>
   __device__ __forceinline__ void copy_rows(int stage, int row) {
     const int thread = me.strip * 32 + me.lane;
@@ -336,9 +336,9 @@ struct Feeder {
   }
 };
 
-// ---- who looks on -----------------------------------------------------------------------------------
+// ---- witnesses -------------------------------------------------------------------------------------
 
-/// In a timed kernel nobody does.
+/// A timed kernel records nothing.
 struct Timed {
   static constexpr bool kRecords = false;
 
@@ -353,8 +353,8 @@ struct Timed {
   __device__ __forceinline__ void weighs(int, float) const {}
 };
 
-/// In an explained one what each tile does to the chosen row is noted, who did which item when, and what is asked of
-/// memory. The block has one team.
+/// An explained kernel records each tile's effect on the chosen row, which block did which item when, and the bytes
+/// requested from memory. The block has one team.
 struct Explained {
   static constexpr bool kRecords = true;
 
@@ -364,9 +364,9 @@ struct Explained {
   simt::Global<float> weights;
   int request, head, component, step_pitch, traced_item;
   simt::Tape tape;
-  // Where the block is.
+  // The block's position.
   int order = -1;
-  int row = -1;  ///< the chosen one of the item's, where it has it
+  int row = -1;  ///< the chosen row, where the item has it
   StepRecord step{};
 
   __device__ __forceinline__ void begin(int item, const WorkItem& what, int tiles, bool speaks) {
@@ -379,7 +379,7 @@ struct Explained {
   __device__ __forceinline__ void end(int item, bool speaks) const {
     if (speaks) visits[item].end = now(order + 1);
   }
-  /// So many bytes are loaded (`kind` 0) or stored (1).
+  /// `bytes` are loaded (`kind` 0) or stored (1).
   __device__ __forceinline__ void asks(Tensor tensor, int kind, int bytes) const {
     atomicAdd(&asked[2 * tensor + kind], static_cast<unsigned long long>(bytes));
   }
@@ -387,21 +387,21 @@ struct Explained {
     asks(kTable, 0, 4);
     traces(item, kTable, entry * 4, 4);
   }
-  /// 16 bytes of K and of V, at so many bytes from their beginning.
+  /// 16 bytes of K and of V, at byte `at` from their beginning.
   __device__ __forceinline__ void copies(int item, std::ptrdiff_t at) const {
     asks(kK, 0, 16);
     asks(kV, 0, 16);
     traces(item, kK, at, 16);
     traces(item, kV, at, 16);
   }
-  /// What a tile does to a row, told by the lanes that share it; scores in units of log2.
+  /// A tile's effect on a row, reported by the lanes that share it; scores in units of log2.
   __device__ __forceinline__ void softmax(int mine, int tokens, float tile_max, float before,
                                           float after, float rescale, float tile_sum, float l) {
     if (mine == row) {
       step = {tile_max * kLn2, before * kLn2, after * kLn2, rescale, tile_sum, l, 0, tokens};
     }
   }
-  /// O^T has the tile's part: the lane that shares the row and the lane that holds the component write down the step.
+  /// O^T has the tile's part: the lane that shares the row and the lane that holds the component record the step.
   template <class T>
   __device__ __forceinline__ void output(const Outputs<T>& o, const Who& me, int item, int tile) {
     const int mine = row - me.strip * T::kRows;

@@ -2,9 +2,9 @@
 
 /// \file
 /// How ragged requests become work items that keep all blocks busy until the end: the pages of all requests and K/V
-/// heads stand in one line, which is cut into pieces of equal length, a block each, wherever the cuts fall (the idea
-/// of stream-K: Osama et al., "Stream-K", 2023, arXiv:2301.03598). Pages that several requests have in common can stand
-/// in the line once for all of them (Juravsky et al., "Hydragen", 2024, arXiv:2402.05099).
+/// heads form one line, which is cut into pieces of equal length, one per block, wherever the cuts fall (the idea of
+/// stream-K: Osama et al., "Stream-K", 2023, arXiv:2301.03598). Pages that several requests share can appear in the
+/// line once for all of them (Juravsky et al., "Hydragen", 2024, arXiv:2402.05099).
 
 #include <algorithm>
 #include <cassert>
@@ -20,12 +20,12 @@ struct WorkPlan {
   std::vector<WorkItem> items;
   std::vector<int> first_item;  ///< [blocks + 1]
   int slots = 0;
-  std::vector<int> parts;  ///< [slots]: where the slots of a row begin, how many parts it has
+  std::vector<int> parts;  ///< [slots]: at a row's first slot, its number of parts
 };
 
 struct Cut {
   int heads, kv_heads, page_size;
-  bool repeat_kv = false;  ///< each query head has items of its own
+  bool repeat_kv = false;  ///< each query head has its own items
 
   /// Of a request: what shares no bytes.
   int lines() const { return repeat_kv ? heads : kv_heads; }
@@ -42,8 +42,8 @@ constexpr int pages_for(int tokens, int page_size) {
   return (tokens + page_size - 1) / page_size;
 }
 
-/// Who shares pages with the one before, in groups of at most `most` requests: the items of shared pages have their
-/// queries together. Groups of one are left out. `table`: [requests × pitch].
+/// Requests that share pages with the previous one, in groups of at most `most`: an item of shared pages has all their
+/// queries. Groups of one are omitted. `table`: [requests × pitch].
 inline std::vector<Sharing> sharing_of(std::span<const int> table, int pitch,
                                        std::span<const int> context, int page_size, int most) {
   std::vector<Sharing> groups;
@@ -75,7 +75,7 @@ inline std::vector<Sharing> sharing_of(std::span<const int> table, int pitch,
 
 namespace detail {
 
-/// Pages that no cut has divided yet, for the query heads of one line of some requests.
+/// Pages not yet divided by a cut, for the query heads of one line of some requests.
 struct Stretch {
   int request, requests, line;
   int first_page, pages;
@@ -116,7 +116,7 @@ inline WorkItem item_of(const Cut& cut, const Stretch& of, int first_page, int p
   return item;
 }
 
-/// Equal pieces, a block each: their pages differ by one at most.
+/// Equal pieces, one per block: their pages differ by at most one.
 inline WorkPlan equal_pieces(const Cut& cut, std::span<const Stretch> stretches, int blocks) {
   assert(blocks > 0);
   std::int64_t all = 0;
@@ -146,7 +146,7 @@ inline WorkPlan equal_pieces(const Cut& cut, std::span<const Stretch> stretches,
   return plan;
 }
 
-/// Each stretch in `splits` parts, or as many as it has pages, a block each.
+/// Each stretch in `splits` parts, or as many as it has pages, one per block.
 inline WorkPlan even_parts(const Cut& cut, std::span<const Stretch> stretches, int splits) {
   assert(splits > 0);
   WorkPlan plan;
@@ -163,8 +163,8 @@ inline WorkPlan even_parts(const Cut& cut, std::span<const Stretch> stretches, i
   return plan;
 }
 
-/// Says which part of its rows each item is, and gives rows of several parts their slots: those of requests that share
-/// pages equally far apart. All items of a row are in `plans`, in order; the slots are those of all of them.
+/// Numbers each item among the parts of its rows, and assigns slots to rows of several parts: those of requests that
+/// share pages equally far apart. All items of a row are in `plans`, in order; the slots are those of all of them.
 inline void number_parts(const Cut& cut, int requests, std::span<WorkPlan* const> plans) {
   const auto count = static_cast<std::size_t>(requests) * static_cast<std::size_t>(cut.lines());
   std::vector<int> parts(count, 0), next(count, 0), first(count, -1), stride(count, 0);
@@ -216,7 +216,7 @@ inline WorkPlan numbered(WorkPlan plan, const Cut& cut, std::size_t requests) {
 
 }  // namespace detail
 
-/// Items of `blocks` blocks, whose pages differ by one at most.
+/// Items of `blocks` blocks, whose pages differ by at most one.
 inline WorkPlan balanced_plan(const Cut& cut, std::span<const int> context, int blocks,
                               std::span<const Sharing> sharing = {}) {
   assert(cut.heads % cut.kv_heads == 0);
@@ -224,8 +224,8 @@ inline WorkPlan balanced_plan(const Cut& cut, std::span<const int> context, int 
   return detail::numbered(detail::equal_pieces(cut, stretches, blocks), cut, context.size());
 }
 
-/// Each request and K/V head in `splits` parts, or as many as it has pages, a block each; shared pages are cut apart
-/// from those of a request alone.
+/// Each request and K/V head in `splits` parts, or as many as it has pages, one per block; shared pages are split
+/// separately from a request's own.
 inline WorkPlan even_plan(const Cut& cut, std::span<const int> context, int splits,
                           std::span<const Sharing> sharing = {}) {
   assert(cut.heads % cut.kv_heads == 0);
@@ -233,9 +233,9 @@ inline WorkPlan even_plan(const Cut& cut, std::span<const int> context, int spli
   return detail::numbered(detail::even_parts(cut, stretches, splits), cut, context.size());
 }
 
-/// Two launches over the same slots, each in equal pieces: shared pages with the queries of many requests, then those
-/// of each request alone. An item of the one kind has up to 64 rows of queries, of the other a group's: each launch has
-/// the kernel that suits it.
+/// Two launches over the same slots, each in equal pieces: shared pages with the queries of many requests, then each
+/// request's own. An item of the first kind has up to 64 rows of queries, of the second a group's: each launch uses the
+/// kernel that suits it.
 struct TwoPlans {
   WorkPlan shared, own;
 };

@@ -1,4 +1,4 @@
-// The report of a run: summary, checks, measurements, and the tables that say what the trace says.
+// The report of a run: summary, checks, measurements, and the trace as tables.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -59,7 +59,7 @@ std::string requests_text(const Trace& trace, const ItemTrace& item) {
 
 lab::Table step_table(const Trace& trace) {
   lab::Table table{"steps",
-                   "The engine's steps, then what the kernel reads of them",
+                   "The engine's steps, then the kernel's reads",
                    {whole("step"), "act", lab::column("what", "what happens"), whole("running"),
                     whole("free_pages", "free pages"), whole("tokens", "tokens stored"),
                     whole("pages", "pages read")}};
@@ -83,11 +83,11 @@ lab::Table step_table(const Trace& trace) {
 }
 
 lab::Table request_table(const Trace& trace) {
-  lab::Table table{"requests",
-                   "The requests of the launch and their block tables",
-                   {"request", whole("tokens"), whole("pages"), whole("empty", "empty slots"),
-                    whole("unused", "reserved in vain in one piece", "tokens"),
-                    lab::column("table", "block table")}};
+  lab::Table table{
+      "requests",
+      "The requests of the launch and their block tables",
+      {"request", whole("tokens"), whole("pages"), whole("empty", "empty slots"),
+       whole("unused", "unused, if contiguous", "tokens"), lab::column("table", "block table")}};
   for (const RequestTrace& one : trace.requests) {
     const auto pages = static_cast<int>(one.pages.size());
     table.add({fmt::format("R{}", one.request), one.tokens, pages,
@@ -101,7 +101,7 @@ lab::Table gather_table(const Trace& trace) {
   lab::Table table{"gathers",
                    "Where the first request's keys were found",
                    {whole("place"), whole("page"), whole("tokens"), whole("bytes", "", "B"),
-                    whole("sectors"), real("used", "of the sectors used", "%", 1), "whose"}};
+                    whole("sectors"), real("used", "used of sectors", "%", 1), "whose"}};
   for (std::size_t i = 0; i < trace.gathers.size(); ++i) {
     const GatherTrace& one = trace.gathers[i];
     table.add({i, one.page, one.tokens, one.bytes, one.sectors,
@@ -111,13 +111,13 @@ lab::Table gather_table(const Trace& trace) {
   return table;
 }
 
-/// What pages of each size would be, by formula.
+/// Pages of each size, by formula.
 lab::Table page_size_table(const Run& run) {
   lab::Table table{
       "page_sizes",
       "Keys of one head in a page, by its size",
-      {whole("page_size", "tokens of a page"), whole("bytes", "in one piece", "B"),
-       real("sectors", "", "", 2), real("used", "of the sectors used", "%", 1),
+      {whole("page_size", "tokens per page"), whole("bytes", "contiguous", "B"),
+       real("sectors", "", "", 2), real("used", "used of sectors", "%", 1),
        whole("lookups", "look-ups for 16 tokens"), real("waste", "empty on average", "tokens", 1)}};
   for (const PageSize size : all_of<PageSize>()) {
     const int tokens = tokens_of(size);
@@ -141,8 +141,7 @@ lab::Check check_pool(const Run& run) {
     wrong += lab::differing(named, moment.holders);
   }
   return lab::none_wrong("pages", wrong,
-                         "Pages that are in more or fewer block tables than the pool says, at some "
-                         "step.");
+                         "Pages in more or fewer block tables than the pool counts, at some step.");
 }
 
 /// The addresses of the sound kernel's copies are in pages of the request, each token once.
@@ -164,9 +163,9 @@ lab::Check check_gathers(const Run& run) {
     }
   }
   std::sort(want.begin(), want.end());
-  return lab::none_wrong("gathered", lab::differing(sound.key_bytes, want),
-                         "Addresses of the traced item's copies of K that the block table does not "
-                         "give.");
+  return lab::none_wrong(
+      "gathered", lab::differing(sound.key_bytes, want),
+      "Addresses of the traced item's copies of K that are not the block table's.");
 }
 
 /// The comparison has to find what was broken.
@@ -174,9 +173,9 @@ std::optional<lab::Check> check_found(const Trace& trace) {
   if (trace.broken == Break::stale_page && trace.result.stale_page >= 0) {
     const bool named = std::any_of(trace.gathers.begin(), trace.gathers.end(),
                                    [](const GatherTrace& one) { return !one.owned; });
-    return lab::none_wrong("stale_page_found", named ? 0 : 1,
-                           "The kernel's own addresses name a page that the allocator has not "
-                           "given to the request.");
+    return lab::none_wrong(
+        "stale_page_found", named ? 0 : 1,
+        "The kernel's own addresses are in a page that the allocator did not give the request.");
   }
   return std::nullopt;
 }
@@ -189,16 +188,16 @@ void add_measurements(lab::Report& report, const Run& run) {
   const KvType type = run.params.kv_dtype;
   const double scales = scale_bytes(layer, type, Scales::token);
   report.add(lab::derived("token_bytes", "", token_bytes(layer, type) + scales, "B",
-                          fmt::format("{} cached heads · {} numbers · {} bits / 8{}, a layer",
+                          fmt::format("{} cached heads · {} numbers · {} bits/8{} per layer",
                                       layer.cached_heads, layer.row.stored, bits_of(type),
                                       scales > 0 ? fmt::format(" + {} B of scales", scales) : "")));
   const auto asked = [&](paged::Tensor tensor) {
     return run.sound.asked[static_cast<std::size_t>(tensor)].loaded;
   };
   report.add(lab::traced("cache_read", "", asked(paged::kK) + asked(paged::kV), "B",
-                         "K and V that all blocks of the launch asked of memory"));
+                         "K and V bytes requested by all blocks of the launch"));
   report.add(lab::traced("table_read", "", asked(paged::kTable), "B",
-                         "of the block tables, which are looked up for each token"));
+                         "block tables, looked up for each token"));
   const int held = run.serving.pages - last.free_pages();
   report.add(lab::traced("held_pages", "", held, "pages",
                          fmt::format("of {} after the engine's last step", run.serving.pages)));
@@ -210,11 +209,11 @@ void add_measurements(lab::Report& report, const Run& run) {
   for (const Running& one : last.running) tokens += one.tokens;
   report.add(lab::derived(
       "reserved_waste", "", static_cast<double>(running) * run.serving.limit - tokens, "tokens",
-      fmt::format("{} · {} reserved − {} tokens, with a cache in one piece for each", running,
+      fmt::format("{} · {} reserved − {} tokens, with a contiguous cache for each", running,
                   run.serving.limit, tokens)));
   report.add(
       lab::derived("contiguous_requests", "", run.serving.contiguous_requests(), "requests",
-                   fmt::format("⌊{} pages · {} / {} tokens⌋: that run together in one piece each",
+                   fmt::format("⌊{} pages · {} / {} tokens⌋: running together, contiguous each",
                                run.serving.pages, run.serving.page_size, run.serving.limit)));
 }
 
@@ -231,8 +230,7 @@ std::string summary_of(const Run& run) {
   const Served& last = run.serving.steps.back();
   const int held = run.serving.pages - last.free_pages();
   std::string text = fmt::format(
-      "{} in {} of {} pages of {}, {} of their slots empty; in one piece each the pool had room "
-      "for {}",
+      "{} in {} of {} pages of {}, {} of their slots empty; contiguous, the pool had room for {}",
       lab::plural(static_cast<std::int64_t>(trace.requests.size()), "request"), held, trace.pool,
       lab::plural(trace.shape.page_size, "token"), held * run.serving.page_size - last.tokens(),
       run.serving.contiguous_requests());

@@ -1,4 +1,4 @@
-// Runs the engine, then the explained kernel on the pages that it gave out, and puts together what they wrote.
+// Runs the engine, then the explained kernel on the pages that it handed out, and assembles their output.
 
 #include "kernels/attention/paged_kv/run/run.hpp"
 
@@ -19,7 +19,7 @@ namespace {
 
 constexpr Chosen kChosen{};
 
-/// The requests that run at the end of `serving`.
+/// The requests still running at the end of `serving`.
 Inputs inputs_of(const Params& params, const Serving& serving) {
   std::vector<int> contexts;
   std::vector<std::vector<int>> tables;
@@ -30,9 +30,9 @@ Inputs inputs_of(const Params& params, const Serving& serving) {
   return make_inputs(params.of(), serving.pages, std::move(contexts), std::move(tables));
 }
 
-/// A table whose entry names a page that the request has not.
+/// A table with an entry for a page that the request does not own.
 struct Stale {
-  int request = -1;  ///< a place among those that run; −1: none has a page
+  int request = -1;  ///< an index among the running ones; −1: none has a page
   int entry = 0, page = 0;
 };
 Stale stale_of(const Inputs& inputs, const Served& moment) {
@@ -41,7 +41,7 @@ Stale stale_of(const Inputs& inputs, const Served& moment) {
   const std::vector<int>& table = inputs.tables[static_cast<std::size_t>(stale.request)];
   if (table.empty()) return {};
   stale.entry = static_cast<int>(table.size()) / 2;
-  // A page that somebody else has now, or else one that nobody has any more.
+  // A page that another request has now, or otherwise one that is free again.
   stale.page = -1;
   for (int page = 0; page < inputs.pages; ++page) {
     if (std::find(table.begin(), table.end(), page) != table.end()) continue;
@@ -56,7 +56,7 @@ Stale stale_of(const Inputs& inputs, const Served& moment) {
 
 // ---- the trace --------------------------------------------------------------------------------------
 
-/// Whether a launch's item is one of those that the picture goes through.
+/// Whether a launch's item is one that the picture shows.
 bool is_shown(const paged::WorkItem& item) {
   return item.kv_head == 0 && item.pages > 0;
 }
@@ -82,7 +82,7 @@ void add_items(Trace& trace, const Outcome& shown, const Inputs& inputs) {
   }
 }
 
-/// What the traced item's copies of K came from, page by page; `owned` as the allocator's table has it.
+/// The sources of the traced item's copies of K, page by page; `owned` by the allocator's table.
 std::vector<GatherTrace> gathers_of(const Outcome& shown, const Inputs& inputs) {
   constexpr std::uint64_t kCopy = 16, kSector = 32;
   const paged::WorkItem& item = shown.plan.items[static_cast<std::size_t>(shown.traced_item)];
@@ -109,7 +109,7 @@ std::vector<GatherTrace> gathers_of(const Outcome& shown, const Inputs& inputs) 
   return gathers;
 }
 
-/// In the order of the request's tokens; pages that it has not come where the stale entry is.
+/// In the order of the request's tokens; a page that it does not own is at the stale entry's place.
 void sort_by_table(std::vector<GatherTrace>& gathers, const std::vector<int>& table) {
   const auto place = [&](const GatherTrace& one) {
     return std::find(table.begin(), table.end(), one.page) - table.begin();
@@ -157,7 +157,7 @@ BrokenResult result_of(const Run& run, const Outcome& shown, const Stale& stale)
   return result;
 }
 
-/// What one run explains at most: pages of a pool and requests that can be drawn, tokens of a request, and of a batch.
+/// The most that one run explains: pages of a pool and requests that can be drawn, tokens of a request, and of a batch.
 bool fits(const Params& params) {
   constexpr std::int64_t kMostPages = 288, kMostTokens = 420, kMostBatchTokens = 6400;
   return pool_tokens(params) <= tokens_of(params.page_size) * kMostPages &&

@@ -13,10 +13,10 @@
 #include "kernels/base/simt/counters.hpp"
 #include "kernels/experts/moe_routing/bench/problem.hpp"
 
-// What is timed: y = W · x of random tokens, each for one expert, in the order of the experts;
-// the counts are made on the host. Every scheme and cuBLAS called once for each expert run on the
-// same routing in one run, each after more than half a second of itself, so that the clock is the
-// one that the load leaves. A rate counts useful FLOPs alone: 2 · tokens · hidden · width. Every
+// The timed problem: y = W · x of random tokens, each for one expert, in the order of the experts;
+// the counts are made on the host. Every scheme and cuBLAS called once per expert run on the same
+// routing in one run, each after more than half a second of its own load, so that the clock has
+// settled to it. A rate counts only useful FLOPs: 2 · tokens · hidden · width. Every
 // configuration's result is compared with double before its time counts.
 
 namespace tilestep::moe_routing {
@@ -26,7 +26,7 @@ using lab::column, lab::real, lab::whole;
 
 constexpr double kMainSkew = 1;
 constexpr auto kAllSchemes = all_of<Scheme>();
-/// Of the device's memory a layout may take so much.
+/// The part of the device's memory that a layout may take.
 constexpr double kMostMemory = 0.8;
 constexpr std::size_t kMostGanttRows = 300;  // of a scheme
 
@@ -38,7 +38,7 @@ struct RoutingCase {
     return routing == Routing::skewed ? fmt::format("{} {:g}", name_of(routing), skew)
                                       : std::string(name_of(routing));
   }
-  /// One of the two that the lesson's headline compares.
+  /// Whether it is one of the two that the lesson's headline compares.
   bool is_main() const {
     return routing == Routing::balanced || (routing == Routing::skewed && skew == kMainSkew);
   }
@@ -205,7 +205,7 @@ class Bench : public lab::Bench {
       timed.cells["of_cublas"] = timed.number("fraction");
     }
     rates_.insert(rates_.end(), climb.rungs.begin(), climb.rungs.end());
-    // From here on a routing is called by its whole name: "skewed 1".
+    // From here on a routing has its full name: "skewed 1".
     for (auto* rows : {&climb.rungs, &climb.configurations}) {
       for (lab::Timed& timed : *rows) timed.cells["routing"] = routing.name();
     }
@@ -249,7 +249,7 @@ class Bench : public lab::Bench {
     report.add(std::move(table));
   }
 
-  /// What is left of a scheme's balanced rate when the routing is not balanced.
+  /// The share of a scheme's balanced rate that remains when the routing is not balanced.
   void add_skew_keeps() {
     for (const int experts : size_.experts) {
       for (const Scheme scheme : kAllSchemes) {

@@ -101,7 +101,7 @@ namespace {
 constexpr int kRowsInAll = 64;  // about; two of each expert at least
 constexpr int kElementsOfRow = 6;
 
-/// The rows of an expert that are looked at.
+/// The rows of an expert that are checked.
 std::vector<int> rows_to_look_at(int kept, int experts, std::mt19937& generator) {
   std::vector<int> rows = {0, kept - 1};
   for (int i = 2; i < kRowsInAll / experts; ++i) {

@@ -7,8 +7,8 @@
 #include "kernels/base/lab/bench.hpp"
 #include "kernels/experts/moe_routing/grouped.hpp"
 
-/// What the bench multiplies, how it compares the result with double, and what it makes of a
-/// recorded run.
+/// The bench's products, their comparison with double, and the evaluation of a recorded run:
+/// when its blocks ran which tiles.
 namespace tilestep::moe_routing {
 
 /// BF16 bit patterns, random in (−1, 1).
@@ -23,10 +23,10 @@ struct GroupedProblem {
   RandomArray weights;  ///< [experts × width × hidden]
 };
 
-/// The problem's tokens as a layout wants them, with room for the result.
+/// The problem's tokens in a layout, with room for the result.
 class LaidOut {
  public:
-  /// `tile_width`: of the configuration that will run; 0: none, the library alone.
+  /// `tile_width`: of the configuration that will run; 0: none, only the library.
   LaidOut(simt::Device& device, const GroupedProblem& problem, GroupedLayout layout,
           int tile_width);
 
@@ -34,7 +34,7 @@ class LaidOut {
   GroupedShape shape() const;
   GroupedArrays arrays();
   simt::Buffer<float>& y() { return y_; }
-  /// Device memory that a layout takes besides the problem's own.
+  /// Device memory of a layout beyond the problem's own.
   static double bytes_of(const GroupedProblem& problem, const GroupedLayout& layout);
 
  private:
@@ -54,17 +54,17 @@ lab::Runnable runnable(simt::Device& device, const GroupedProblem& problem,
 
 /// A tile of a recorded run; times in µs since the first tile began.
 struct RanTile {
-  int lane = 0;  ///< the persistent block, or where blocks that ran one after the other ran
+  int lane = 0;  ///< the persistent block, or the place of blocks that ran one after another
   int expert = 0;
   double begin_us = 0, end_us = 0;
 };
 /// One recorded run of a configuration, by lane and begin.
 std::vector<RanTile> record_tiles(simt::Device& device, const Kernels& kernels, int configuration,
                                   LaidOut& laid_out);
-/// How much of the time from the first tile's begin to the last one's end the lanes have a tile.
+/// The share of the time from the first tile's begin to the last one's end in which the lanes have a tile.
 double busy_share(const std::vector<RanTile>& tiles);
-/// Neighbours in a lane that are of one expert become one, and of the lanes every n-th is kept, so
-/// that `most` are left at most.
+/// Merges neighbours of one expert in a lane, and keeps every n-th lane, so that at most `most`
+/// are left.
 std::vector<RanTile> runs_of_experts(const std::vector<RanTile>& tiles, std::size_t most);
 
 }  // namespace tilestep::moe_routing

@@ -90,19 +90,19 @@ std::vector<lab::Check> checks_of(const Outcome& outcome) {
                   "Softmax and gates against double; tolerance: exp within 2 ulp, its "
                   "argument, the sum and two divisions rounded."),
       lab::none_wrong("choices", lab::differing(device.expert, host.expert),
-                      "Chosen experts that sorting the same logits does not give."),
+                      "Chosen experts that differ from sorting the same logits."),
       lab::none_wrong("places",
                       lab::differing(device.rank, host.rank) +
                           lab::differing(device.slot, host.slot) +
                           lab::differing(device.first_slot, host.first_slot) +
                           lab::differing(device.first_tile, host.first_tile),
-                      "Places, slots and tiles that counting on the host does not give."),
+                      "Places, slots and tiles that differ from the host's count."),
       lab::none_wrong("permutation", misplaced(device),
-                      "Kept assignments without a slot of their own in their expert."),
+                      "Kept assignments without their own slot in their expert."),
       lab::none_wrong("totals",
                       std::abs(trace.kept() + trace.dropped() -
                                std::int64_t{trace.tokens} * static_cast<std::int64_t>(trace.top_k)),
-                      "Kept and dropped assignments are all there are: tokens · top-k."),
+                      "Kept plus dropped assignments against tokens · top-k."),
       lab::none_wrong("capacity", over_capacity(trace),
                       "Experts that keep more than their capacity."),
       lab::none_wrong("tiles", tiles_misrecorded(outcome),
@@ -141,7 +141,7 @@ lab::Table assignment_table(const Trace& trace) {
 lab::Table tile_table(const Trace& trace) {
   lab::Table table{
       "tiles",
-      "The tiles in the order in which they began",
+      "The tiles in order of their start",
       {whole("tile", "tile of the expert"), "expert", whole("kept", "kept tokens"), whole("block"),
        whole("begin", "", trace.clock_unit), whole("end", "", trace.clock_unit)}};
   for (const TileTrace& tile : trace.tiles) {
@@ -151,7 +151,7 @@ lab::Table tile_table(const Trace& trace) {
   return table;
 }
 
-/// What the other schemes would run for the same routing.
+/// What each scheme would run for the same routing.
 lab::Table scheme_table(const Outcome& outcome) {
   lab::Table table{"schemes",
                    "The same routing in each scheme",

@@ -8,10 +8,10 @@
 #include "kernels/experts/moe_routing/kernels.hpp"
 #include "kernels/experts/moe_routing/reference.hpp"
 
-/// The parts that the lesson's answers are put together from.
+/// The building blocks of the lesson's reports.
 namespace tilestep::moe_routing {
 
-/// What a run has gathered: what the kernels wrote, and the answers of the host.
+/// A run's results: the kernels' output, and the host's answers.
 struct Outcome {
   Params params;
   Inputs inputs;
@@ -26,7 +26,7 @@ struct Outcome {
       tensor_instructions;  ///< percent of cycles and number, counted
 };
 
-/// The router's kernels, and what they write.
+/// The router's kernels and their output.
 struct Router {
   /// `logits` [tokens × experts].
   Router(simt::Device& device, const RouteShape& shape, const std::vector<float>& logits);

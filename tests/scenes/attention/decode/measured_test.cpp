@@ -20,7 +20,7 @@ TEST_CASE("Decode: questions about a bench have its numbers", "[decode_scene]") 
   lab::Table bytes{"bytes", "", {"rung", real("dram", "", "MB", 1)}};
   bytes.add({"paged-repeat-kv", 8000.0});
   bytes.add({"paged-balanced", 1000.0});
-  CHECK(Bench({ladder, bytes}).asked("repeat").because.find("8000 MB in place of 1000") !=
+  CHECK(Bench({ladder, bytes}).asked("repeat").because.find("8000 MB instead of 1000") !=
         std::string::npos);
 
   lab::Table batches{
