@@ -189,7 +189,7 @@ std::string place_words(const scenes::StepAxis& axis, scenes::Cursor at) {
   return fmt::format("{} {}{}", axis.noun, at.tile, phase.empty() ? "" : ", " + phase);
 }
 
-constexpr const char* kIdle = "With these knobs nothing of this source runs";
+constexpr const char* kIdle = "With these knobs none of this source runs";
 
 /// What the trial settings say of a kernel that is right here.
 void add_trials(Status& status, const LessonState& lesson, std::string_view here) {
@@ -239,8 +239,7 @@ Status status_of_report(const LessonState& lesson, const lab::Report& report) {
   } else if (original != nullptr) {
     status.sentence += "Its trace is the original's, step by step.";
   } else {
-    status.sentence +=
-        "The original has not run with these knobs, so there is nothing to compare with.";
+    status.sentence += "The original has not run with these knobs: nothing to compare with.";
   }
   return status;
 }
@@ -329,7 +328,7 @@ void add_exercise(Status& status, ShellState& state) {
     const std::string hint = finding->hint.empty() ? "" : fmt::format(" {}", finding->hint);
     status = {finding->sentence + hint, finding->ok ? Role::good : Role::wrong};
   } else if (!state.session.lesson().failure) {
-    status = {"The task stands above the code. Fill in the hole; Ctrl+Enter runs and checks it."};
+    status = {"The task is above the code. Fill in the hole; Ctrl+Enter runs and checks it."};
   }
 }
 

@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kAllowedLines =
-    R"(send one JSON object a line: {"ticket": n, "lesson": "…", "params": {…}, "action": "run|bench|trials", )"
+    R"(send one JSON object per line: {"ticket": n, "lesson": "…", "params": {…}, "action": "run|bench|trials", )"
     R"("backend": "auto|cuda|emulated|recorded", "kernel": {"path": "…", "text": "…"}, )"
     R"("order": "ascending|descending|shuffled"}, {"ticket": n, "assembly": {"lesson": "…", "kernel": {…}, )"
     R"("form": "ptx|sass", "capability": 90}}, {"cancel": n} or {"hello": {"version": "…", )"
@@ -57,7 +57,7 @@ json to_json(const Hello& hello) {
 
 Request work_from(json object) {
   if (!object.contains("ticket")) refuse("this request has no \"ticket\"");
-  if (!is_ticket(object["ticket"])) refuse("the \"ticket\" of this request is none");
+  if (!is_ticket(object["ticket"])) refuse("this request's \"ticket\" is not valid");
   const Ticket ticket = object["ticket"].get<Ticket>();
   object.erase("ticket");
   try {
