@@ -232,10 +232,9 @@ class Comparer {
     if (rounded && allowed > 0) allowed += last_digit(a, b);
     const double apart = std::abs(x - y);
     if (apart > allowed) {
-      return differ(path, shown(a), shown(b),
-                    allowed > 0
-                        ? fmt::format("{:.2g} apart, and at most {:.2g} may be", apart, allowed)
-                        : "");
+      return differ(
+          path, shown(a), shown(b),
+          allowed > 0 ? fmt::format("{:.2g} apart, at most {:.2g} allowed", apart, allowed) : "");
     }
     ++to_.close;
     if (apart / allowed > to_.farthest) {
@@ -281,7 +280,7 @@ Settings in_effect(const Knobs& knobs, Settings settings) {
 }
 
 std::string Difference::sentence() const {
-  return fmt::format("{}: {} was recorded, {} is replayed{}", path, recorded, replayed,
+  return fmt::format("{}: recorded {}, replayed {}{}", path, recorded, replayed,
                      allowed.empty() ? "" : "; " + allowed);
 }
 

@@ -68,7 +68,7 @@ std::optional<RacePlan> race_of(const Request& request) {
   if (!(words >> plan.rate_id >> plan.edited >> plan.built_in) || words >> more) {
     throw Error("a race is 'ID RUNG RUNG': the rate, the user's rung and the lesson's own");
   }
-  if (!request.kernel) throw Error("a race is of an edited kernel, and there is none");
+  if (!request.kernel) throw Error("a race needs an edited kernel, and there is none");
   return plan;
 }
 

@@ -73,7 +73,7 @@ Recorded record(const Lesson& lesson, const Ask& ask, std::string_view recorded_
   }
   recording.bench = kept(ask(request_of(lesson, {}, Request::Action::bench)));
   if (const std::string what = left_out(recording.bench); !what.empty()) {
-    throw Error(fmt::format("a quick bench of '{}' is no recording: it leaves out {}",
+    throw Error(fmt::format("a quick bench of '{}' is not a recording: it omits {}",
                             recording.lesson, what),
                 ExitCode::check_failed);
   }

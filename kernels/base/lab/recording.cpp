@@ -136,20 +136,20 @@ nlohmann::json recording_json(std::string_view text, std::string_view where) {
   }
   const auto shallow = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
     if (depth <= kMostRecordingDepth) return true;
-    throw Error(fmt::format("{} is no recording: more than {} objects and lists inside each other",
-                            where, kMostRecordingDepth));
+    throw Error(fmt::format("{} is not a recording: it nests more than {} objects and lists", where,
+                            kMostRecordingDepth));
   };
   try {
     return nlohmann::json::parse(text, shallow);
   } catch (const nlohmann::json::parse_error& error) {
     const std::size_t last = text.find_last_not_of(" \t\r\n");
     const bool cut = last == text.npos || error.byte > last + 1;  // bytes count from 1
-    throw Error(fmt::format("{} {}; make it anew with tilestep record", where,
+    throw Error(fmt::format("{} {}; record it again with tilestep record", where,
                             cut ? fmt::format("is cut off after {} bytes", text.size())
                                 : fmt::format("is not JSON from byte {} on", error.byte)));
   } catch (const nlohmann::json::out_of_range&) {
     throw Error(fmt::format(
-        "{} has a number that no double holds; make it anew with tilestep record", where));
+        "{} has a number that fits no double; record it again with tilestep record", where));
   }
 }
 

@@ -187,7 +187,7 @@ class Buffer {
   /// Copies `host` (exactly `count()` elements) to the device.
   void upload(std::span<const T> host) {
     if (host.size() != count_)
-      throw Error("upload: the host array has another length than the buffer");
+      throw Error("upload: the host array and the buffer differ in length");
     if (count_ > 0) device_->copy_in(data_, host.data(), bytes());
   }
   /// Every byte set; 0xFF makes floats NaN, which exposes an element that no kernel wrote.

@@ -254,7 +254,7 @@ const Trial* first_wrong(const std::vector<Trial>& trials) {
 
 std::string sentence_of(const std::vector<Trial>& trials) {
   if (trials.empty()) {
-    return "Nothing of this source runs under emulation: on its GPU tilestep bench runs it.";
+    return "None of this source runs under emulation; tilestep bench runs it on its GPU.";
   }
   const auto count = [&](Trial::Result result) {
     return std::count_if(trials.begin(), trials.end(),
