@@ -166,7 +166,7 @@ BenchPart bench_window(const std::string& program) {
   };
   add("first picture, median", "first_picture_ms", "ms");
   add("memory with the first picture", "first_resident_mb", "MB");
-  add("memory after a walk through a lesson, most", "resident_mb", "MB");
+  add("peak memory after a walk through a lesson", "resident_mb", "MB");
   add("frames drawn in 2 s with nothing to do, all lessons", "idle_frames", "");
   part.json = {{"window", figures}};
   return part;

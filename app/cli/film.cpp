@@ -55,7 +55,7 @@ FilmOptions film_options(FilmArguments& arguments, const std::string& program) {
   options.to = arguments.to.empty() ? 1'000'000 : parse_whole("--to", arguments.to, 0, 1'000'000);
   options.rate = parse_whole("--fps", arguments.rate, 1, kMostRate);
   if (options.from >= options.to) {
-    throw Error(fmt::format("--from {} --to {} is no film; allowed: --from below --to",
+    throw Error(fmt::format("--from {} --to {} makes no film; allowed: --from below --to",
                             options.from, options.to));
   }
   return options;

@@ -57,7 +57,7 @@ std::string text_of(const lab::Place& root, std::string_view member) {
 /// What is not JSON: cut off, or no capsule at all.
 json parsed_capsule(std::string_view text, std::string_view where) {
   if (lab::nested_too_deep(text)) {
-    throw Error(fmt::format("{} is no capsule: it nests more than {} objects and lists", where,
+    throw Error(fmt::format("{} is not a capsule: it nests more than {} objects and lists", where,
                             lab::kMostNesting));
   }
   try {
@@ -72,7 +72,7 @@ json parsed_capsule(std::string_view text, std::string_view where) {
           fmt::format("{} is cut off after {} bytes: save the capsule again", where, text.size()));
     }
     throw Error(
-        fmt::format("{} is no capsule: it is not JSON (a capsule is a file that tilestep "
+        fmt::format("{} is not a capsule: it is not JSON (a capsule is a file that tilestep "
                     "saved, *{})",
                     where, kCapsuleEnding));
   }
@@ -82,7 +82,7 @@ json parsed_capsule(std::string_view text, std::string_view where) {
 void check_version(const json& capsule, std::string_view where) {
   if (!capsule.is_object() || !capsule.contains(kCapsuleMark)) {
     throw Error(
-        fmt::format("{} is no capsule: it has no member '{}' (a capsule is a file that "
+        fmt::format("{} is not a capsule: it has no member '{}' (a capsule is a file that "
                     "tilestep saved, *{})",
                     where, kCapsuleMark, kCapsuleEnding));
   }

@@ -165,14 +165,14 @@ std::string bytes_of_base64(std::string_view text) {
     }
     return values;
   }();
-  if (text.size() % 4 != 0) throw Error("the evidence is no base64: it is cut off");
+  if (text.size() % 4 != 0) throw Error("the evidence is not base64: it is cut off");
   while (text.ends_with('=')) text.remove_suffix(1);
   std::string bytes;
   bytes.reserve(text.size() / 4 * 3 + 2);
   unsigned bits = 0, held = 0;
   for (const char digit : text) {
     const int value = kValues[static_cast<unsigned char>(digit)];
-    if (value < 0) throw Error("the evidence is no base64: it has other characters");
+    if (value < 0) throw Error("the evidence is not base64: it has other characters");
     bits = bits << 6 | static_cast<unsigned>(value);
     held += 6;
     if (held < 8) continue;

@@ -197,7 +197,7 @@ class Reader {
       if (!inside.starts_with(word)) continue;
       std::string& target = guide_.*member;
       if (!guide_.stops.empty() || !target.empty()) {
-        fail(line_, fmt::format("<!-- {} … --> stands once, before the first stop", word));
+        fail(line_, fmt::format("<!-- {} … --> must stand once, before the first stop", word));
       }
       target = trimmed(inside.substr(std::string_view(word).size()));
       return true;

@@ -87,7 +87,7 @@ Column real(std::string_view id, std::string_view label, std::string_view unit, 
 }
 
 void Table::add(std::vector<Cell> row) {
-  assert(row.size() == columns.size() && "a row has one cell a column");
+  assert(row.size() == columns.size() && "a row has one cell per column");
   rows.push_back(std::move(row));
 }
 

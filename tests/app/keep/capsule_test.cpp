@@ -75,9 +75,9 @@ TEST_CASE("a capsule comes back as it was", "[keep]") {
 }
 
 TEST_CASE("what is no capsule is refused in a sentence that says what it is", "[keep]") {
-  check_contains(refusal(""), "is no capsule: it is not JSON");
-  check_contains(refusal("hello"), "is no capsule: it is not JSON");
-  check_contains(refusal("[1e999]"), "is no capsule: it is not JSON");  // no double holds it
+  check_contains(refusal(""), "is not a capsule: it is not JSON");
+  check_contains(refusal("hello"), "is not a capsule: it is not JSON");
+  check_contains(refusal("[1e999]"), "is not a capsule: it is not JSON");  // no double holds it
   check_contains(refusal("[1, 2]"), "'tilestep_capsule'");
   check_contains(refusal("{}"), "'tilestep_capsule'");
   const std::string text = capsule_text(sample());
