@@ -54,9 +54,9 @@ struct RaceOver {
   std::vector<Check> checks;
 };
 
-/// Runs `bench` as the race `plan`. The report's measurements are the rates of both rungs (`edited`, and kBuiltIn before
-/// the other's name) and their counters; its summary says which part of the GPU the user's kernel keeps busiest, or why
-/// that is unknown. Throws Error if the bench has no such ladder, and whatever the bench throws.
+/// Runs `bench` as the race `plan`. The report's measurements are the rates of both rungs (`edited`, and kBuiltIn plus
+/// the other's name) and their counters; its summary says which part of the GPU the user's kernel keeps busiest, or
+/// why that is unknown. Throws Error if the bench has no such ladder, and whatever the bench throws.
 Report race(const RacePlan& plan, const std::function<void(bool edited)>& choose,
             simt::Device& device, const std::function<Report()>& bench);
 
