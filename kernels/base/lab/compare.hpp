@@ -19,7 +19,8 @@ Settings in_effect(const Knobs& knobs, Settings settings);
 struct Difference {
   std::string path;  ///< "trace.steps.l[2]", "tables.tiles.end[0]", "checks.result.ok"
   std::string recorded, replayed;
-  std::string allowed;  ///< of a number in floating point: "6.1e-07 apart, at most 2.4e-07 allowed"
+  std::string
+      allowed;  ///< of a floating-point number that differs: "6.1e-07 apart, at most 2.4e-07 allowed"
   std::string sentence() const;
 };
 
