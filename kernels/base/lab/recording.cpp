@@ -25,7 +25,7 @@ std::string newer(const MadeBy& made_by) {
                      made_by.version, kRecordingVersion);
 }
 
-/// The version first, so that a newer file is not called a wrong one.
+/// The version first, so that a newer file is not reported as malformed.
 const Fields<MadeBy>& made_by_fields() {
   static const auto kFields = Fields<MadeBy>()
                                   .whole("version", &MadeBy::version, 1)
@@ -55,7 +55,7 @@ const Fields<RecordedRun>& run_fields() {
   return kFields;
 }
 
-/// A number that was measured or counted then is not measured now.
+/// A number measured or counted then was not measured now.
 void make_recorded(Report& report, const std::string& recorded_at) {
   report.recorded_at = recorded_at;
   for (Measurement& m : report.measurements) {
@@ -67,7 +67,7 @@ void make_recorded(Report& report, const std::string& recorded_at) {
   }
 }
 
-/// What is built in at `path`, parsed once.
+/// The built-in recording at `path`, parsed once.
 template <class Kept>
 const Kept& built_in(std::string_view path, Kept (*from_json)(const nlohmann::json&)) {
   static std::mutex mutex;

@@ -14,7 +14,7 @@ std::string number_text(double value, int decimals) {
   std::string text;
   if (decimals >= 0 && std::abs(value) < 1e15) {
     text = fmt::format("{:.{}f}", value, decimals);
-    // "-0.000" says nothing that "0.000" does not.
+    // "-0.000" means no more than "0.000".
     if (text.front() == '-' && text.find_first_of("123456789") == std::string::npos) {
       text.erase(0, 1);
     }
