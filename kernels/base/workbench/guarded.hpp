@@ -19,7 +19,7 @@ inline constexpr std::string_view kEmulating =
 inline constexpr std::string_view kSanitizing =
     "the GPU failed: running your kernel again under compute-sanitizer to find the line";
 
-/// What a run of an edited kernel under emulation may take.
+/// Limits on a run of an edited kernel under emulation.
 struct RunLimits {
   std::chrono::milliseconds deadline = std::chrono::seconds(10);
   std::size_t memory_bytes = std::size_t{4} << 30;  ///< beyond what the process has before
