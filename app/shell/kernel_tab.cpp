@@ -251,7 +251,7 @@ Status status_of(const LessonState& lesson, const std::string& path, const Kerne
     constexpr double kLong = 8;
     return {fmt::format("{} … {:.0f} s{}",
                         note.empty() ? "Compiling and running" : fmt::format("Running: {}", note),
-                        running_s, running_s < kLong ? "" : "; the first time compiles most"),
+                        running_s, running_s < kLong ? "" : "; the first compile is slowest"),
             Role::muted,
             {{"cancel_run", "Cancel", [](ShellState& state) { state.session.stop_run(); }}}};
   }
@@ -323,7 +323,7 @@ void add_exercise(Status& status, ShellState& state) {
   const std::string& text = state.sheet(state.desk().path).editor.text();
   if (const auto seconds = state.exercise_check.seconds(text, state.now_s())) {
     status = {fmt::format("Checking all cases in several orders of threads … {:.0f} s{}", *seconds,
-                          *seconds < 8 ? "" : "; the first time compiles most")};
+                          *seconds < 8 ? "" : "; the first compile is slowest")};
   } else if (const ExerciseFinding* finding = state.exercise_check.finding(text)) {
     const std::string hint = finding->hint.empty() ? "" : fmt::format(" {}", finding->hint);
     status = {finding->sentence + hint, finding->ok ? Role::good : Role::wrong};

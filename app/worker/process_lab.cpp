@@ -246,7 +246,7 @@ void ProcessLab::take(protocol::AssemblyAnswered message) {
 /// A kernel that has taken a worker over can say what it likes, but not about something else. Throws Error.
 void ProcessLab::check_answer(const lab::Report& report) const {
   if (report.lesson != active_->lesson) {
-    throw Error(fmt::format("its report is of the lesson '{}', not of '{}'",
+    throw Error(fmt::format("its report is of the lesson '{}', not '{}'",
                             lab::shown_value(report.lesson), active_->lesson));
   }
   if (active_->kind == Kind::bench) return;

@@ -203,7 +203,7 @@ TEST_CASE("what is no recording is refused with the reason", "[cli]") {
   CHECK(contains(of_text(""), "it is cut off after 0 bytes"));
   CHECK(contains(of_text("no, " + text), "it is not JSON from byte"));
   CHECK(contains(of_text(std::string(200'000, '[')), "more than 32 objects and lists"));
-  CHECK(contains(of_text(text + std::string(300'000, ' ')), "larger than the 300000 bytes allowed"));
+  CHECK(contains(of_text(text + std::string(300'000, ' ')), "larger than the 300000 bytes"));
 }
 
 TEST_CASE("verify-recording says and returns what it found", "[cli]") {
