@@ -1,4 +1,4 @@
-# Sourced by ./run and ./test: the Debian packages that tilestep is built from, and how they get there.
+# Sourced by ./run and ./test: the Debian packages that tilestep needs to build, and their installation.
 
 build_packages=(
   cmake ninja-build g++ pkg-config
@@ -8,13 +8,13 @@ build_packages=(
   fonts-inter fonts-jetbrains-mono
 )
 test_packages=(catch2 xvfb xauth xdotool procps clang clang-format lld ccache openssh-client bubblewrap)
-# Its server is for a test over loopback. Where there is a service manager its package would start one for
-# everybody: there it is left to whoever owns the machine, and the test says that it is skipped.
+# The SSH server is for a test over loopback. Under a service manager the package would start a public server,
+# so installing it is left to the machine's owner, and the test says that it is skipped.
 [ -d /run/systemd/system ] || test_packages+=(openssh-server)
 
 say() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; }
 
-# Runs a command with its output kept in the file $1, which is shown if the command fails.
+# Runs a command with its output in the file $1, which is shown if the command fails.
 quietly() {
   local log=$1
   shift
@@ -31,7 +31,7 @@ is_installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" 
 # needed and goes on: the libraries may be there without the package system knowing.
 need_packages() {
   if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
-    say "no apt-get here; these Debian packages (or their like) are needed: $*"
+    say "no apt-get here; these Debian packages (or equivalents) are needed: $*"
     return 0
   fi
   local missing=() package
@@ -50,7 +50,7 @@ need_packages() {
   fi
   say "installing ${missing[*]}"
   local log=$root/build/packages.log
-  quietly "$log" "${as_root[@]}" apt-get -q update || say "the package lists could not be renewed"
+  quietly "$log" "${as_root[@]}" apt-get -q update || say "the package lists could not be updated"
   local known=()
   for package in "${missing[@]}"; do
     if apt-cache show "$package" >/dev/null 2>&1; then
@@ -62,7 +62,7 @@ need_packages() {
   [ ${#known[@]} -gt 0 ] || return 0
   quietly "$log" "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get -q -y --no-install-recommends install "${known[@]}" ||
-    say "not everything could be installed; going on with what is there"
+    say "not everything could be installed; continuing without it"
 }
 
 # Processor seconds and wall time of stages, in build/stages.txt: tests/cost/report prints them.
@@ -70,8 +70,8 @@ begin_stages() {
   mkdir -p "$root/build"
   : >"$root/build/stages.txt"
 }
-# Runs a command as the stage $1, and notes what it took. `times` has to be asked in this very shell: a subshell's
-# children are others.
+# Runs a command as the stage $1, and records its time. `times` must run in this very shell: a subshell has other
+# children.
 stage() {
   local name=$1 status=0 wall=$SECONDS before after
   shift
@@ -84,15 +84,15 @@ stage() {
   printf '%s\t%s\t%s\n' "$name" $((after - before)) $((SECONDS - wall)) >>"$root/build/stages.txt"
   return $status
 }
-# Of the commands that have ended, by what `times` printed.
+# Processor seconds of all finished commands, from the output of `times`.
 processor_seconds() {
   LC_ALL=C sed -n 2p "$root/build/times.txt" | LC_ALL=C awk '{
     for (i = 1; i <= 2; ++i) { split($i, part, /[ms]/); sum += part[1] * 60 + part[2] }
     printf "%d", sum }'
 }
 
-# Configures the preset $1 and builds it with all cores. Its folder is build/$2. The rest: arguments of
-# the first configuration.
+# Configures the preset $1 and builds it with all cores, in build/$2. The remaining arguments go to the
+# first configuration.
 build_preset() {
   local preset=$1 folder=$root/build/$2
   local generator=()
@@ -121,7 +121,7 @@ build_preset() {
   fi
 }
 
-# Of a build's output, where it is not watched on a terminal: a line every ten percent.
+# Reduces a build's output, when it is not on a terminal, to one line per ten percent.
 every_ten_percent() {
   local line next=10 started=$SECONDS
   while IFS= read -r line; do

@@ -220,7 +220,7 @@ ShellOptions LookArguments::shell(bool lesson_needed) {
     throw Error("--trust applies to a capsule's kernel: tilestep open CAPSULE --trust");
   }
   if (!phase.empty() && !step_given && !stop_given) {
-    throw Error("--phase is inside a step: name it as well, by --step N");
+    throw Error("--phase is inside a step: name the step too, with --step N");
   }
   ShellOptions options;
   options.lesson = lesson.chosen(lesson_needed).info().id;
@@ -281,8 +281,8 @@ ShellOptions LookArguments::of_capsule(const std::string& file) {
                                                      : nullptr;
   if (too_much != nullptr) {
     throw Error(
-        fmt::format("{} does not go with a capsule, which shows one run as it was; open the "
-                    "lesson instead, or turn its knobs in the window",
+        fmt::format("{} does not work with a capsule, which holds one saved run; open the lesson "
+                    "instead, or turn its knobs in the window",
                     too_much));
   }
   ShellOptions options;

@@ -42,7 +42,7 @@ lab::KernelEdit source_of(const AssemblyArguments& arguments) {
       names += (names.empty() ? "" : ", ") + each.substr(each.rfind('/') + 1);
     }
     throw Error(
-        fmt::format("'{}' has several sources: choose one by --source; allowed: {}", id, names));
+        fmt::format("'{}' has several sources: choose one with --source; allowed: {}", id, names));
   }
   return {path, std::string(lab::asset(path))};
 }

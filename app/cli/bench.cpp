@@ -49,12 +49,11 @@ lab::Report bench_of(const lab::Lesson& lesson, const Bencher& bencher) {
   if (!bencher.kernel.empty()) {
     request.kernel = read_kernel_edit(request.lesson, bencher.kernel);
     if (!can_measure) {
-      throw Error(
-          fmt::format("an edited kernel can only be timed on a GPU, and there is none to use "
-                      "here ({}); `tilestep "
-                      "run {} --kernel {}` checks it under emulation",
-                      status.reason, request.lesson, bencher.kernel),
-          ExitCode::unavailable);
+      throw Error(fmt::format("an edited kernel can only be timed on a GPU, and none can be used "
+                              "here ({}); `tilestep "
+                              "run {} --kernel {}` checks it under emulation",
+                              status.reason, request.lesson, bencher.kernel),
+                  ExitCode::unavailable);
     }
   }
   if (!can_measure) {
@@ -119,7 +118,7 @@ int bench_ui(const FormatArguments& format, const std::string& program) {
 int bench_edit(const BenchArguments& arguments, const std::string& program) {
   if (!arguments.backend.empty() && arguments.backend != "emulated" &&
       arguments.backend != "cuda") {
-    throw Error(fmt::format("--backend {} does not go with edit; allowed: emulated, cuda",
+    throw Error(fmt::format("--backend {} does not work with edit; allowed: emulated, cuda",
                             arguments.backend));
   }
   EditBench what{program, {}, {"emulated"}};
@@ -140,18 +139,18 @@ void check(const BenchArguments& arguments) {
   arguments.format.check();
   const std::string& what = arguments.what;
   const bool edit = what == "edit";
-  if (!edit && !arguments.lessons.empty()) throw Error("--lesson goes only with edit");
-  if (!edit && !arguments.backend.empty()) throw Error("--backend goes only with edit");
+  if (!edit && !arguments.lessons.empty()) throw Error("--lesson works only with edit");
+  if (!edit && !arguments.backend.empty()) throw Error("--backend works only with edit");
   if (what != "simt" && what != "ui" && !edit) return;
   if (parse_lab(arguments.lab).elsewhere()) {
-    throw Error(fmt::format("--lab does not go with {}, which is about this machine", what));
+    throw Error(fmt::format("--lab does not work with {}, which measures this machine", what));
   }
   if (arguments.quick) {
     throw Error(
-        fmt::format("--quick does not go with {}; allowed: a lesson, or none for all", what));
+        fmt::format("--quick does not work with {}; allowed: a lesson, or none for all", what));
   }
   if (!arguments.kernel.empty()) {
-    throw Error(fmt::format("--kernel does not go with {}; allowed: a lesson", what));
+    throw Error(fmt::format("--kernel does not work with {}; allowed: a lesson", what));
   }
 }
 
@@ -197,7 +196,7 @@ void add_bench(CLI::App& app, Invocation& invocation) {
   command->add_option("--backend", arguments->backend,
                       "(edit) only this backend: emulated or cuda");
   command->add_flag("--quick", arguments->quick,
-                    "(lesson) The ladder and its peers alone, briefly: half a minute");
+                    "(lesson) Only the ladder and its peers, briefly: half a minute");
   command->add_flag("--json", arguments->format.json, "As JSON");
   command->add_flag("--markdown", arguments->format.markdown,
                     "Print the ladder as a Markdown table");

@@ -88,7 +88,7 @@ class Bench {
       if (shell_.update()) pace_.news();
       if (until()) return;
       if (Clock::now() - start > kPatience) {
-        throw Error("no answer came within six minutes", ExitCode::unavailable);
+        throw Error("no answer within six minutes", ExitCode::unavailable);
       }
       const Motion motion{shell_.animating(), true, shell_.working(), shell_.timing()};
       if (pace_.next_in_s(seconds(), motion).value_or(1) <= 0) {
@@ -158,7 +158,7 @@ BenchPart bench_edits(const EditBench& what) {
   BenchPart part;
   part.table = {
       "edits",
-      fmt::format("From Ctrl+Enter to the picture: an edited kernel compiled and run, middle of "
+      fmt::format("From Ctrl+Enter to the picture: an edited kernel compiled and run, median of "
                   "{}, {} processors",
                   kRuns, std::thread::hardware_concurrency()),
       {{"lesson", "lesson", "", -1},

@@ -37,9 +37,9 @@ ShellOptions shell_at(const BenchCase& one, int step);
 
 /// How fast the CPU emulation runs kernels on this machine.
 BenchPart bench_emulator();
-/// What a frame of each lesson costs, with each thing that it can show to the front.
+/// The cost of a frame of each lesson, with each of its panels in front.
 BenchPart bench_frames(const BenchCases& cases);
-/// What it costs to build, place, move and draw the pictures that are data, and frames in motion.
+/// The cost of building, placing, moving and drawing pictures, and of frames in motion.
 BenchPart bench_pictures(const BenchCases& cases);
 /// How soon `program`'s window shows a first picture, what memory it takes, and what it draws with nothing to
 /// do. Without a display, of a picture that is drawn without one.

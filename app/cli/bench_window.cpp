@@ -82,7 +82,7 @@ class Watched {
   }
   json next(std::chrono::milliseconds limit) {
     const auto line = child_.read_line(limit);
-    if (!line) throw Error("the window that was started says nothing", ExitCode::unavailable);
+    if (!line) throw Error("the window was started but reports nothing", ExitCode::unavailable);
     return json::parse(*line);
   }
 
@@ -155,7 +155,7 @@ BenchPart bench_window(const std::string& program) {
   part.table = {
       "window",
       screen.words().empty()
-          ? "The window: no display, so of `tilestep shot` from start to end"
+          ? "The window: no display, so `tilestep shot` was timed from start to end"
           : fmt::format("The window on {}, from the start of the program", screen.words()),
       {{"what", "what", "", -1}, {"value", "value", "", 1}, {"unit", "unit", "", -1}},
       {}};
@@ -166,7 +166,7 @@ BenchPart bench_window(const std::string& program) {
   };
   add("first picture, median", "first_picture_ms", "ms");
   add("memory with the first picture", "first_resident_mb", "MB");
-  add("memory after a walk through a lesson, most", "resident_mb", "MB");
+  add("peak memory after a walk through a lesson", "resident_mb", "MB");
   add("frames drawn in 2 s with nothing to do, all lessons", "idle_frames", "");
   part.json = {{"window", figures}};
   return part;

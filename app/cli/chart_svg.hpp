@@ -13,7 +13,7 @@ namespace tilestep::app {
 /// A view of the Measured tab as a page has it.
 struct Chart {
   std::string svg;
-  std::string alt;  ///< what it shows, for those who do not see it
+  std::string alt;  ///< a description, for readers who cannot see it
 };
 
 /// The view that `stop` names, with its filter, of the bench that `report` is or that was recorded of `lesson`; nothing

@@ -10,7 +10,7 @@
 
 namespace tilestep::app {
 
-/// A program that was started, whose lines are read; its standard error is nobody's.
+/// A started program whose output lines are read; its standard error is discarded.
 class ChildProgram {
  public:
   /// `words[0]` is the program, looked up in PATH; `extra` is added to the environment. Throws Error

@@ -21,7 +21,7 @@ namespace tilestep::app {
 namespace {
 
 constexpr const char* kAbout =
-    "tilestep teaches how GPU kernels for language models work: step through what a kernel did, "
+    "tilestep teaches how GPU kernels for language models work: step through what a kernel did and "
     "see what it cost.";
 constexpr const char* kExitCodes =
     "Exit codes: 0 success; 1 a check failed; 2 bad usage or input; 3 device, display or file not "

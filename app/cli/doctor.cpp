@@ -74,7 +74,7 @@ Finding counters_finding() {
     }
   }
   return {"counters", false, "CUPTI, the library for hardware counters, cannot be loaded",
-          "needed only where hardware counters are asked for; it comes with the CUDA Toolkit"};
+          "needed only for hardware counters; it comes with the CUDA Toolkit"};
 }
 
 std::vector<Finding> display_findings() {
@@ -117,8 +117,8 @@ std::vector<Finding> data_findings() {
                            when.size() > 1 ? " to " + *when.rbegin() : "");
   }
   return {{"recordings", !devices.empty(), devices.empty() ? "none built in" : devices,
-           devices.empty() ? "make some with `tilestep record --out assets/recordings` where there "
-                             "is a GPU, and build again"
+           devices.empty() ? "make some with `tilestep record --out assets/recordings` on a "
+                             "machine with a GPU, then rebuild"
                            : ""}};
 }
 
@@ -150,7 +150,7 @@ std::vector<Finding> workbench_findings() {
        sandbox.available ? "" : "until that works, others' kernels run only with --trust"},
       {"sanitizer", !sanitizer.empty(),
        sanitizer.empty() ? "there is no compute-sanitizer here"
-                         : fmt::format("finds lines at fault on a GPU ({})", sanitizer),
+                         : fmt::format("finds faulting lines on a GPU ({})", sanitizer),
        sanitizer.empty() ? "it comes with the CUDA Toolkit; the emulation finds most lines" : ""}};
 }
 

@@ -110,10 +110,9 @@ int reset(const ResetArguments& arguments) {
   std::error_code error;
   if (fs::exists(file, error) && read_source(file) != text) {
     if (!arguments.force) {
-      throw Error(
-          fmt::format("'{}' was changed and is left as it is; with --force it is kept as "
-                      "{}.bak and written anew",
-                      file.string(), file.filename().string()));
+      throw Error(fmt::format(
+          "'{}' has changes and was left alone; --force saves it as {}.bak and writes it again",
+          file.string(), file.filename().string()));
     }
     write_file(fs::path(file.string() + ".bak"), read_source(file));
   }
@@ -162,13 +161,13 @@ ExercisePlan plan_of(const CheckArguments& arguments, const std::string& program
   if (arguments.trust) return plan;
   if (arguments.backend != "emulated") {
     throw Error(
-        "a sandbox has no GPU: with --backend cuda the kernels may do all that you may, so that it "
-        "needs --trust as well");
+        "a sandbox has no GPU: with --backend cuda the kernels run with all your rights, so it "
+        "needs --trust too");
   }
   plan.sandboxed = sandbox_status().available;
   if (!plan.sandboxed) {
     throw Error(fmt::format("kernels are checked only in a sandbox, and {}; with --trust they run "
-                            "without one and may do all that you may",
+                            "without one, with all your rights",
                             sandbox_status().reason),
                 ExitCode::unavailable);
   }
@@ -186,7 +185,7 @@ int check(const CheckArguments& arguments, const std::string& program) {
   const bool folder = fs::is_directory(arguments.path, error);
   if (arguments.csv && (!folder || arguments.json || arguments.solution)) {
     throw Error(
-        "--csv goes with a class's folder, and with neither --json nor --solution: tilestep "
+        "--csv needs a class's folder and neither --json nor --solution: tilestep "
         "exercise check DIR --csv");
   }
   std::vector<fs::path> files = {arguments.path};
@@ -255,9 +254,8 @@ void add_check(CLI::App& exercise, Invocation& invocation) {
   command->add_flag("--trust", arguments->trust, "Run without a sandbox, with all your rights");
   command->add_flag("--solution", arguments->solution, "Also print a solution");
   command->add_flag("--json", arguments->json, "Per-file results as JSON");
-  command->add_flag(
-      "--csv", arguments->csv,
-      "(DIR) a row per student and exercise: points, seconds, who has handed in the same");
+  command->add_flag("--csv", arguments->csv,
+                    "(DIR) a row per student and exercise: points, seconds, identical hand-ins");
   command->callback([arguments, &invocation] {
     invocation.action = [arguments, &invocation] { return check(*arguments, invocation.program); };
   });

@@ -106,7 +106,7 @@ class Runner {
     std::vector<lab::Report> reports = {std::get<lab::Report>(std::move(told.what))};
     if (!reports.front().ok()) return reports;
     if (told.evidence.empty()) {
-      throw Error("the kernel's process has not told its outputs", ExitCode::check_failed);
+      throw Error("the kernel's process did not report its outputs", ExitCode::check_failed);
     }
     request.kernel.reset();
     if (!witness_) witness_ = make_lab();

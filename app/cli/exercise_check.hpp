@@ -20,13 +20,13 @@ struct ExercisePlan {
   lab::JudgeUntil until = lab::JudgeUntil::failure;
 };
 
-/// What came of a file.
+/// The result of a file.
 struct CheckedFile {
   std::string file;
   std::string exercise;  ///< its id; empty: the file names none
   lab::ExerciseVerdict verdict;
   double seconds = 0;     ///< to compile, run and check it
-  std::string text = {};  ///< what was handed in; empty: it cannot be read
+  std::string text = {};  ///< the submitted text; empty: it cannot be read
 };
 
 /// Judges `kernel`, a student's whole file, which runs in a worker process of its own; under emulation its checks are made

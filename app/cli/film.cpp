@@ -55,7 +55,7 @@ FilmOptions film_options(FilmArguments& arguments, const std::string& program) {
   options.to = arguments.to.empty() ? 1'000'000 : parse_whole("--to", arguments.to, 0, 1'000'000);
   options.rate = parse_whole("--fps", arguments.rate, 1, kMostRate);
   if (options.from >= options.to) {
-    throw Error(fmt::format("--from {} --to {} is no film; allowed: a first step below the last",
+    throw Error(fmt::format("--from {} --to {} makes no film; allowed: --from below --to",
                             options.from, options.to));
   }
   return options;
@@ -81,8 +81,8 @@ void remove_later_frames(const fs::path& folder, int count) {
 void check_length(int frames) {
   if (frames < kMostFrames) return;
   throw Error(
-      fmt::format("the film has more than {} frames; choose fewer steps by --from and --to, "
-                  "or fewer frames by --fps",
+      fmt::format("the film has more than {} frames; choose fewer steps with --from and --to, or "
+                  "fewer frames with --fps",
                   kMostFrames));
 }
 

@@ -14,7 +14,7 @@ std::string heading(const lab::Column& column);
 /// All of a table with aligned columns, each line indented by two spaces.
 std::string aligned(const lab::Table& table);
 
-/// What of a table fits a place.
+/// The part of a table that fits a space.
 struct FittedTable {
   std::string text;
   int lines = 0;

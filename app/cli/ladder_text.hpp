@@ -9,7 +9,7 @@ namespace tilestep::app {
 
 /// The timed rate of a rung of the ladder, if there is one; the first where there are several.
 const lab::Measurement* rate_of(const lab::Report& report, const std::string& rung);
-/// What a rung's rate is a fraction of: the peer of the same run.
+/// The reference of a rung's rate: the peer of the same run.
 const lab::Measurement* fraction_of(const lab::Report& report, const std::string& rung);
 
 /// The rungs of the report's table `ladder` (columns `rung` and `why` or `what_changed`) with the

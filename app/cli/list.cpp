@@ -76,7 +76,7 @@ int list_course(const ListArguments& arguments) {
 
 int list(const ListArguments& arguments) {
   if (arguments.markdown && !arguments.course) {
-    throw Error("--markdown goes with --course: tilestep list --course --markdown");
+    throw Error("--markdown needs --course: tilestep list --course --markdown");
   }
   if (arguments.markdown && arguments.json) {
     throw Error("only one of --json and --markdown can be given at once");
@@ -97,9 +97,9 @@ int list(const ListArguments& arguments) {
 void add_list(CLI::App& app, Invocation& invocation) {
   auto arguments = std::make_shared<ListArguments>();
   CLI::App* command = app.add_subcommand("list", "List the lessons and their knobs");
-  command->add_flag("--course", arguments->course,
-                    "List the course: time, stops, exercises, what to know before, what you can do "
-                    "afterwards");
+  command->add_flag(
+      "--course", arguments->course,
+      "List the course: time, stops, exercises, prerequisites, what you can do afterwards");
   command->add_flag("--json", arguments->json, "As JSON");
   command->add_flag("--markdown", arguments->markdown, "(--course) as a Markdown table");
   command->callback(

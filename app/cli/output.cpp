@@ -52,7 +52,7 @@ void write_raw(std::string_view text) noexcept {
     if (std::current_exception()) throw;
   } catch (const std::bad_alloc&) {
     write_raw(
-        "tilestep: there is not enough memory left to go on; end other programs, or choose "
+        "tilestep: there is not enough memory left to go on; close other programs, or choose "
         "smaller values\n");
     ::_exit(static_cast<int>(ExitCode::unavailable));
   } catch (...) {

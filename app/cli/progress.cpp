@@ -88,7 +88,7 @@ int print_class(const fs::path& folder) {
       add_rows(table, progress_from(read_file(file, kMostProgressBytes)), {file.stem().string()});
     } catch (const Error& error) {
       whole = false;
-      remark(fmt::format("left out '{}': {}", file.string(), error.what()));
+      remark(fmt::format("skipped '{}': {}", file.string(), error.what()));
     }
   }
   print(table.to_csv());
@@ -98,11 +98,11 @@ int print_class(const fs::path& folder) {
 int progress(const ProgressArguments& arguments) {
   if (!arguments.folder.empty()) {
     if (!arguments.csv || arguments.json || arguments.reset || !arguments.out.empty()) {
-      throw Error("--class goes only with --csv: tilestep progress --class DIR --csv");
+      throw Error("--class works only with --csv: tilestep progress --class DIR --csv");
     }
     return print_class(arguments.folder);
   }
-  if (arguments.csv) throw Error("--csv goes with --class: tilestep progress --class DIR --csv");
+  if (arguments.csv) throw Error("--csv needs --class: tilestep progress --class DIR --csv");
   ProgressFile file(progress_path());
   if (arguments.reset) {
     file.reset();

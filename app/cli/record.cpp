@@ -65,7 +65,7 @@ void add_record(CLI::App& app, Invocation& invocation) {
   command->add_option("LESSON", arguments->names, "Lessons (default: all)");
   command
       ->add_option("--out", arguments->out,
-                   "Folder; the files are DIR/<gpu>/<lesson>.json and, of its telling settings, "
+                   "Folder; the files are DIR/<gpu>/<lesson>.json and, for its telling settings, "
                    "DIR/<gpu>/<lesson>/<set>.json")
       ->type_name("DIR");
   add_force(*command, arguments->force);

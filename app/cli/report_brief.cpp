@@ -30,7 +30,7 @@ class LeftOut {
   }
   std::string sentence(std::size_t width) const {
     if (words_.empty()) return "";
-    return "\n" + wrapped(fmt::format("Left out: {}; --all shows them.", words_), width);
+    return "\n" + wrapped(fmt::format("Omitted: {}; --all shows them.", words_), width);
   }
 
  private:
@@ -136,10 +136,10 @@ std::string checks_text(const lab::Report& report, std::size_t width) {
   if (failed == 0 && report.kernel && report.kernel->idle) {
     const char* elsewhere = report.table("trials") == nullptr ? "--trials looks for knobs that do."
                                                               : "Its trials are below.";
-    return "\n" + wrapped(fmt::format("{} ok, but with these knobs the run launches none of your "
-                                      "source. {}",
-                                      counted(report.checks.size(), "check"), elsewhere),
-                          width, 0);
+    return "\n" +
+           wrapped(fmt::format("{} ok, but with these knobs the run launches none of your code. {}",
+                               counted(report.checks.size(), "check"), elsewhere),
+                   width, 0);
   }
   if (failed == 0) return "\n" + counted(report.checks.size(), "check") + " ok\n";
   std::string text =

@@ -26,7 +26,7 @@ int shot(ShotArguments& arguments, const std::string& program) {
   const std::string ending = std::filesystem::path(arguments.out).extension().string();
   const bool svg = ending == ".svg" || ending == ".SVG";
   if (svg && !arguments.look.compared.empty()) {
-    throw Error("--compare does not go with SVG, which holds one run; name a PNG: --out FILE.png");
+    throw Error("--compare excludes SVG, which holds one run; name a PNG: --out FILE.png");
   }
   if (svg && !arguments.theme_given) arguments.look.theme = "light";
   options.shell = arguments.look.shell(true);

@@ -11,7 +11,7 @@ struct TerminalSize {
   int columns = 80;
   int rows = 24;
 };
-/// What COLUMNS and LINES say; else the size of the terminal that standard output is; else 80x24.
+/// COLUMNS and LINES; otherwise the size of the terminal on standard output; otherwise 80x24.
 TerminalSize terminal_size();
 
 /// The columns that UTF-8 text takes: 0 for a combining mark, 2 for East Asian wide signs and

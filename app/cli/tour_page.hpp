@@ -13,7 +13,7 @@ namespace tilestep::app {
 struct TourPicture {
   std::string file;   ///< beside the page
   std::string label;  ///< "tile 2"
-  std::string alt;    ///< what it shows, for those who do not see it
+  std::string alt;    ///< a description, for readers who cannot see it
 };
 
 /// Everything a lesson's page shows.

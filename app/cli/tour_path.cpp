@@ -115,7 +115,7 @@ std::string stop_html(const PathView& view, std::size_t index, std::size_t count
   std::string text = markdown_html(view.stop.text, 3, links_at(view));
   if (view.stop.tab == "measured" && view.chart_dark.empty()) {
     text +=
-        "<p class=\"note\">The numbers stand below, under <a href=\"#throughput\">Throughput"
+        "<p class=\"note\">The numbers are below, under <a href=\"#throughput\">Throughput"
         "</a>.</p>\n";
   }
   if (view.question && view.stop.ask.empty()) text += question_html(*view.question, "the next");
@@ -124,7 +124,7 @@ std::string stop_html(const PathView& view, std::size_t index, std::size_t count
   text += fmt::format("<p class=\"note\"><code>{}</code></p>\n", html_escaped(view.link));
   std::string next;
   if (index > 0) next += fmt::format("<label for=\"s{}\">← back</label>", index - 1);
-  if (index + 1 < count) next += fmt::format("<label for=\"s{}\">on →</label>", index + 1);
+  if (index + 1 < count) next += fmt::format("<label for=\"s{}\">next →</label>", index + 1);
   return fmt::format(
       "<section class=\"stop f{}\">\n<div class=\"seen\">{}</div>\n<div class=\"read\">"
       "{}{}<p class=\"turn\">{}</p></div>\n</section>\n",
@@ -145,7 +145,7 @@ std::string path_html(const std::vector<PathView>& views) {
   }
   return fmt::format(
       "<div class=\"gallery path\">\n{}<div class=\"steps\">{}</div>\n{}</div>\n"
-      "<p class=\"note\">← and → go from stop to stop.</p>\n",
+      "<p class=\"note\">← and → move between stops.</p>\n",
       inputs, labels, sections);
 }
 

@@ -20,7 +20,7 @@ struct PathView {
   std::string chart_alt;
   std::string missing;                       ///< why there is none
   std::string link;                          ///< the command line that opens the window there
-  std::optional<scenes::Question> question;  ///< what is asked there
+  std::optional<scenes::Question> question;  ///< the question asked there
   scenes::SourceMark source;                 ///< the kernel's lines of the step
 };
 

@@ -28,10 +28,10 @@ constexpr const char* kDefaults = "defaults";  ///< how the set of a lesson's ow
 void remark_build(const lab::MadeBy& made_by, Verified& to) {
   to.same_build = made_by.source_hash == simt::source_hash();
   if (made_by.source_hash.empty()) {
-    to.remarks.emplace_back("it does not say of which build it is");
+    to.remarks.emplace_back("it does not say which build made it");
   } else if (made_by.source_hash != simt::source_hash()) {
     to.remarks.push_back(
-        fmt::format("it is of other kernel sources than this program's{}",
+        fmt::format("it was made from other kernel sources than this program's{}",
                     made_by.program.empty() ? "" : ", tilestep " + made_by.program));
   }
 }
@@ -45,8 +45,7 @@ void remark_unknown(const json& file, const json& known, Verified& to) {
 
 void require_lesson(const lab::Report& report, const char* what, std::string_view lesson) {
   if (report.lesson == lesson) return;
-  throw Error(
-      fmt::format("its {} is of the lesson '{}', not of '{}'", what, report.lesson, lesson));
+  throw Error(fmt::format("its {} is of the lesson '{}', not '{}'", what, report.lesson, lesson));
 }
 
 /// A recording is found by its name.
@@ -57,19 +56,19 @@ void require_name(const fs::path& path, const std::string& lesson, const std::st
       set == kDefaults ? path.filename() : path.parent_path().filename() / path.filename();
   if (named == name) return;
   throw Error(
-      fmt::format("it is the recording of '{}' that is to be called {}", lesson, name.string()));
+      fmt::format("it is the recording of '{}', which must be called {}", lesson, name.string()));
 }
 
 void remark_set(const lab::Lesson& lesson, const lab::RecordedRun& recorded, Verified& to) {
   for (const lab::Telling& set : lesson.telling()) {
     if (set.name != recorded.set) continue;
     if (set.settings != lesson.knobs().completed(recorded.run.params)) {
-      to.remarks.push_back(fmt::format("'{}' has other settings by now", set.name));
+      to.remarks.push_back(fmt::format("'{}' has other settings now", set.name));
     }
     return;
   }
   to.remarks.push_back(
-      fmt::format("'{}' has no telling settings of that name by now", lesson.info().id));
+      fmt::format("'{}' no longer has telling settings of that name", lesson.info().id));
 }
 
 void remark_paths(std::string text, const std::vector<std::string>& paths, Verified& to) {
@@ -85,7 +84,7 @@ void remark_paths(std::string text, const std::vector<std::string>& paths, Verif
 lab::Report checked(const json& file, const fs::path& path, Verified& to) {
   const bool has_bench = file.is_object() && file.contains("bench");
   if (file.is_object() && !has_bench && !file.contains("set")) {
-    throw Error("it is no recording: it has neither a 'bench' nor the name of a 'set'");
+    throw Error("it is not a recording: it has neither a 'bench' nor the name of a 'set'");
   }
   lab::Report run;
   if (has_bench) {
@@ -97,7 +96,7 @@ lab::Report checked(const json& file, const fs::path& path, Verified& to) {
     const lab::Knobs& knobs = lesson(recording.lesson).knobs();
     require_lesson(recording.run, "run", recording.lesson);
     if (knobs.completed(recording.run.params) != knobs.defaults()) {
-      throw Error("its run is not of the default knobs");
+      throw Error("its run does not use the default knobs");
     }
     run = std::move(recording.run);
   } else {
@@ -195,7 +194,7 @@ Verified verify(const fs::path& path, lab::Progress& progress) {
     const lab::Report run = checked(lab::recording_json(text, "it"), path, verified);
     verified.comparison = replayed(run, verified.same_build, progress);
     remark_paths("words have changed since: ", verified.comparison.other_words, verified);
-    remark_paths("it does not have yet: ", verified.comparison.not_recorded, verified);
+    remark_paths("not in it yet: ", verified.comparison.not_recorded, verified);
     if (verified.comparison.difference) verified.code = ExitCode::check_failed;
   } catch (const Cancelled&) {
     throw;

@@ -14,7 +14,7 @@ namespace tilestep::app {
 /// At most so many recordings below a folder are verified.
 inline constexpr std::size_t kMostRecordings = 1000;
 
-/// What became of one file.
+/// The result for one file.
 struct Verified {
   std::filesystem::path path;
   bool same_build = false;  ///< as this program's

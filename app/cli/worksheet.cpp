@@ -204,7 +204,7 @@ void add_worksheet(CLI::App& app, Invocation& invocation) {
       ->add_option("--seed", arguments->seed,
                    "Chooses the questions; the same seed gives the same sheet")
       ->type_name("S");
-  command->add_option("--seeds", arguments->seeds, "A sheet each, in folders DIR/seed-N: 1-30")
+  command->add_option("--seeds", arguments->seeds, "A sheet per seed, in folders DIR/seed-N: 1-30")
       ->type_name("FIRST-LAST");
   command->add_flag("--gift", arguments->gift,
                     "Also write DIR/LESSON.gift, the questions for Moodle's question bank");

@@ -10,11 +10,11 @@
 /// The three pages of a worksheet, each as Markdown and as HTML that prints on A4.
 namespace tilestep::app {
 
-/// A question as it stands on paper.
+/// A question as printed.
 struct SheetItem {
   std::string about;  ///< the run or the bench that it is asked of, in words
   std::string text;
-  std::vector<std::string> choices;  ///< none: a number is asked for
+  std::vector<std::string> choices;  ///< none: the answer is a number
   std::string answer;                ///< "B" or a number
   std::string scale;                 ///< of a number: "0–100"
   double value = 0, tolerance = 0;   ///< of a number: what is right, and how near is near enough

@@ -57,8 +57,8 @@ std::string text_of(const lab::Place& root, std::string_view member) {
 /// What is not JSON: cut off, or no capsule at all.
 json parsed_capsule(std::string_view text, std::string_view where) {
   if (lab::nested_too_deep(text)) {
-    throw Error(fmt::format("{} is no capsule: more than {} objects and lists stand in each other",
-                            where, lab::kMostNesting));
+    throw Error(fmt::format("{} is not a capsule: it nests more than {} objects and lists", where,
+                            lab::kMostNesting));
   }
   try {
     return json::parse(text);
@@ -72,7 +72,7 @@ json parsed_capsule(std::string_view text, std::string_view where) {
           fmt::format("{} is cut off after {} bytes: save the capsule again", where, text.size()));
     }
     throw Error(
-        fmt::format("{} is no capsule: it is not JSON (a capsule is a file that tilestep "
+        fmt::format("{} is not a capsule: it is not JSON (a capsule is a file that tilestep "
                     "saved, *{})",
                     where, kCapsuleEnding));
   }
@@ -82,7 +82,7 @@ json parsed_capsule(std::string_view text, std::string_view where) {
 void check_version(const json& capsule, std::string_view where) {
   if (!capsule.is_object() || !capsule.contains(kCapsuleMark)) {
     throw Error(
-        fmt::format("{} is no capsule: it has no member '{}' (a capsule is a file that "
+        fmt::format("{} is not a capsule: it has no member '{}' (a capsule is a file that "
                     "tilestep saved, *{})",
                     where, kCapsuleMark, kCapsuleEnding));
   }
@@ -130,7 +130,7 @@ std::string source_at(const std::string& path, std::string_view lesson) {
     return source.filename() == fs::path(path).filename() && folder(source) == folder(path);
   });
   if (found != sources.end()) return *found;
-  throw Error(fmt::format("its path '{}' is none of the sources of '{}'; allowed: {}",
+  throw Error(fmt::format("its path '{}' is not a source of '{}'; allowed: {}",
                           lab::shown_value(path), lesson, fmt::join(sources, ", ")));
 }
 
@@ -144,9 +144,9 @@ lab::KernelEdit kernel_from(const lab::Place& at, lab::Report& report) {
     throw Error("it " + why);
   }
   const std::string hash = at.at("hash").text();
-  if (hash != lab::hash_of(kernel.text)) throw Error("its hash is not that of its text");
+  if (hash != lab::hash_of(kernel.text)) throw Error("its hash does not match its text");
   if (!report.kernel || report.kernel->path != path || report.kernel->hash != hash) {
-    throw Error("the report beside it is not of this kernel");
+    throw Error("the report beside it is of another kernel");
   }
   report.kernel->path = kernel.path;
   return kernel;
@@ -169,17 +169,17 @@ void check_whole(Capsule& capsule, const lab::Place& root, std::string_view wher
   try {
     const lab::Knobs& knobs = tilestep::lesson(named).knobs();
     if (capsule.report.lesson != named) {
-      throw Error(fmt::format("its report is of the lesson '{}', not of '{}'",
-                              capsule.report.lesson, named));
+      throw Error(
+          fmt::format("its report is of the lesson '{}', not '{}'", capsule.report.lesson, named));
     }
     const lab::Settings wanted = knobs.completed(lab::settings_from_json(settings));
     capsule.report.params = knobs.completed(capsule.report.params);
     if (capsule.report.params != wanted) {
-      throw Error("its report is of other settings than it names");
+      throw Error("its report has other settings than it names");
     }
     if (capsule.bench && capsule.bench->lesson != named) {
-      throw Error(fmt::format("its bench is of the lesson '{}', not of '{}'", capsule.bench->lesson,
-                              named));
+      throw Error(
+          fmt::format("its bench is of the lesson '{}', not '{}'", capsule.bench->lesson, named));
     }
     scene_of(capsule.report);
   } catch (const Error& error) {

@@ -23,7 +23,7 @@ struct Capsule {
   std::vector<scenes::Guess> guesses = {};
   /// The edited source that the report is of; nothing: it is of the built-in one, or an older capsule.
   std::optional<lab::KernelEdit> kernel = {};
-  /// Why a kernel that stands in the file is not opened, a sentence; empty: it is, or there is none.
+  /// Why the kernel in the file is not opened, a sentence; empty: it is opened, or there is none.
   std::string kernel_refused = {};
   std::string notes = {};    ///< the user's own words
   std::string made_at = {};  ///< "2026-01-31"
@@ -32,7 +32,7 @@ struct Capsule {
   const std::string& lesson() const { return report.lesson; }
 };
 
-/// What files of capsules are called: "online-softmax-2026-01-31-1.tilestep.json".
+/// The names of capsule files: "online-softmax-2026-01-31-1.tilestep.json".
 inline constexpr std::string_view kCapsuleEnding = ".tilestep.json";
 /// Files above this are not read.
 inline constexpr std::size_t kMostCapsuleBytes = std::size_t{64} << 20;
@@ -57,7 +57,7 @@ void write_capsule(const std::filesystem::path& path, const Capsule& capsule, bo
 /// Whether an argument means a file rather than a lesson: it has a folder or ends in ".json".
 bool names_capsule(std::string_view argument);
 
-/// Where a capsule stands in the steps of its scene.
+/// The position of a capsule in the steps of its scene.
 scenes::Cursor cursor_of(const Capsule& capsule, const scenes::StepAxis& axis);
 /// Those of its picks that the picture at that place knows.
 std::map<picture::Name, int> picks_of(const Capsule& capsule, const scenes::Scene& scene,

@@ -77,7 +77,7 @@ std::optional<Drafts::Draft> Drafts::load(const DraftOf& of) {
       file.there = draft_text(path);
       note_state(path, file);
     } catch (const Error& error) {
-      say(fmt::format("the draft is not read: {}", error.what()));
+      say(fmt::format("the draft was not read: {}", error.what()));
       return std::nullopt;
     }
   }
@@ -102,7 +102,7 @@ void Drafts::start_over(const DraftOf& of, std::string_view text, double now_s) 
     try {
       write_file(free_beside(path, ".before"), draft->text);
     } catch (const Error& error) {
-      say(fmt::format("the draft of before is not kept: {}", error.what()));
+      say(fmt::format("the earlier draft was not kept: {}", error.what()));
     }
   }
   keep(of, text, now_s);
@@ -137,7 +137,7 @@ void Drafts::write(const fs::path& path, File& file) {
     if (there && there != file.there && *there != text) {
       const fs::path aside = free_beside(path, ".other");
       write_file(aside, *there);
-      say(fmt::format("another program has changed the draft; what it wrote is kept as '{}'",
+      say(fmt::format("another program has changed the draft; its version is kept as '{}'",
                       aside.string()));
     }
     if (!file.hash.empty()) {
@@ -150,7 +150,7 @@ void Drafts::write(const fs::path& path, File& file) {
     complained_ = false;
   } catch (const Error& error) {
     if (!std::exchange(complained_, true)) {
-      say(fmt::format("the draft is not kept: {}", error.what()));
+      say(fmt::format("the draft was not saved: {}", error.what()));
     }
   }
 }
@@ -174,7 +174,7 @@ std::optional<std::string> Drafts::changed_outside(const DraftOf& of) {
     file.there = text;
     return text;
   } catch (const Error& error) {
-    say(fmt::format("the draft is not read: {}", error.what()));
+    say(fmt::format("the draft was not read: {}", error.what()));
     return std::nullopt;
   }
 }

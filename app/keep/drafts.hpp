@@ -51,14 +51,13 @@ class Drafts {
   void write();
   /// The text of the file where another program has changed it since it was read or written, once.
   std::optional<std::string> changed_outside(const DraftOf& of);
-  /// What there was to say since the last call; empty: nothing.
+  /// Messages since the last call; empty: none.
   std::string take_remark() { return std::exchange(remark_, {}); }
 
  private:
   struct File {
-    std::optional<std::string>
-        there;  ///< what the file says, as far as we know; nothing: there is none
-    std::optional<std::string> pending;  ///< what it is to say
+    std::optional<std::string> there;  ///< the file's last known content; nothing: there is no file
+    std::optional<std::string> pending;  ///< the content to write
     double due_s = 0;
     std::string hash;  ///< of the original, to be written beside it
     std::filesystem::file_time_type time = {};

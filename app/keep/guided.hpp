@@ -8,7 +8,7 @@
 
 namespace tilestep::app {
 
-/// What a lesson answers to `settings` under emulation, the same on every machine. Throws Error as Lesson::run.
+/// A lesson's report for `settings` under emulation, the same on every machine. Throws Error as Lesson::run.
 lab::Report emulated_report(std::string_view lesson, const lab::Settings& settings = {});
 /// The scene of a report, loaded. Throws Error as Scene::load.
 std::unique_ptr<scenes::Scene> scene_of(const lab::Report& report);

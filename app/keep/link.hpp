@@ -14,7 +14,7 @@ namespace tilestep::app {
 std::string link_of(std::string_view lesson, const lab::Settings& settings, int step,
                     std::optional<int> phase = {});
 
-/// A word as a POSIX shell takes it: in quotes where it has to be.
+/// A word for a POSIX shell: quoted if necessary.
 std::string shell_word(std::string_view text);
 
 }  // namespace tilestep::app

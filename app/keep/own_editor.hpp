@@ -11,7 +11,7 @@
 /// The editor that the user has chosen for texts.
 namespace tilestep::app {
 
-/// What the environment says of editors; empty: nothing.
+/// The editor named by the environment; empty: none.
 struct EditorChoice {
   std::string visual;    ///< $VISUAL
   std::string editor;    ///< $EDITOR

@@ -137,7 +137,7 @@ std::string read_file(const fs::path& path, std::size_t most) {
     bytes.append(part, static_cast<std::size_t>(count));
     if (bytes.size() > most) {
       throw Error(
-          fmt::format("the file '{}' is larger than {} allowed bytes", path.string(), most));
+          fmt::format("the file '{}' is larger than the {} bytes allowed", path.string(), most));
     }
   }
 }

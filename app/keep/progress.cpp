@@ -73,12 +73,12 @@ std::string progress_text(const Progress& progress) {
 
 Progress progress_from(std::string_view text) {
   const json parsed = json::parse(text, nullptr, false);
-  if (parsed.is_discarded()) throw Error("it is no whole JSON");
+  if (parsed.is_discarded()) throw Error("it is not complete JSON");
   const Place root(parsed, "the progress");
   version_of(root);
   Progress progress;
   const Place lessons = root.at("lessons");
-  if (!lessons.json().is_object()) lessons.refuse("an object, a lesson a member");
+  if (!lessons.json().is_object()) lessons.refuse("an object with one member per lesson");
   for (const auto& [id, value] : lessons.json().items()) {
     const Place lesson = lessons.at(id);
     for (const auto& [name, member] : kMembers) {
@@ -105,7 +105,7 @@ Progress ProgressFile::load() {
     if (!parsed.is_discarded() && version_of(Place(parsed, "the progress")) > kProgressVersion) {
       writable_ = false;
       remark_ = fmt::format(
-          "the progress in '{}' is of a newer tilestep; it is left as it is, and nothing is added",
+          "the progress in '{}' is from a newer tilestep; it is left alone, and nothing is added",
           path_->string());
       return {};
     }
@@ -113,7 +113,7 @@ Progress ProgressFile::load() {
   } catch (const Error& error) {
     writable_ = false;
     if (error.code() == ExitCode::unavailable) {
-      remark_ = fmt::format("{}; no progress is kept", error.what());
+      remark_ = fmt::format("{}; no progress is saved", error.what());
       return {};
     }
     const fs::path aside = aside_name(*path_);
@@ -140,7 +140,7 @@ Progress ProgressFile::add(const Progress& more) {
     return all;
   } catch (const Error& error) {
     writable_ = false;
-    remark_ = fmt::format("the progress is not kept: {}", error.what());
+    remark_ = fmt::format("the progress was not saved: {}", error.what());
     return more;
   }
 }

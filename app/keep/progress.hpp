@@ -9,7 +9,7 @@
 
 namespace tilestep::app {
 
-/// What a learner has done, lesson by lesson. It only grows, so that what two windows have seen adds up.
+/// A learner's progress, by lesson. It only grows, so that the progress of two windows can be merged.
 struct Progress {
   struct Lesson {
     std::set<std::string> stops = {};      ///< of the path, by title

@@ -14,8 +14,8 @@ struct QuizItem {
   std::shared_ptr<const lab::Report> report;  ///< of a run, or of a bench
   scenes::Question question;
   bool measured = false;      ///< about a bench: nothing was stepped through
-  scenes::Cursor asked = {};  ///< what is known when it is asked
-  scenes::Cursor told = {};   ///< where the answer stands
+  scenes::Cursor asked = {};  ///< the cursor when it is asked
+  scenes::Cursor told = {};   ///< the cursor that shows the answer
   /// Rows of the table of the steps: the last before the question, and the first that say the answer.
   lab::Table evidence = {};
   std::string scale = {};  ///< of a number to be set: "0–100"

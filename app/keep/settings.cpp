@@ -121,8 +121,8 @@ KeptSettings SettingsFile::load() {
     if (mark.whole<std::int64_t>(1) > kVersion) {
       writable_ = false;
       remark_ = fmt::format(
-          "the settings in '{}' are of a newer tilestep; they are left as they are, and this one "
-          "starts with its defaults and keeps none",
+          "the settings in '{}' are from a newer tilestep; they are left alone, and this one "
+          "starts with its defaults and saves none",
           path_->string());
       return {};
     }
@@ -131,18 +131,18 @@ KeptSettings SettingsFile::load() {
     if (kept.last && !is_there(*kept.last)) kept.last.reset();
     if (damage.empty()) {
       written_ = text;
-    } else if (set_aside(damage, "the rest of them holds")) {
+    } else if (set_aside(damage, "the rest of them apply")) {
       save(kept);
     }
     return kept;
   } catch (const json::exception&) {
-    set_aside("it is no whole JSON", "the defaults hold");
+    set_aside("it is not complete JSON", "the defaults apply");
   } catch (const Error& error) {
     if (error.code() == ExitCode::unavailable) {  // not damaged, but not for us to read
       writable_ = false;
-      remark_ = fmt::format("{}; the defaults hold, and nothing is kept", error.what());
+      remark_ = fmt::format("{}; the defaults apply, and nothing is saved", error.what());
     } else {
-      set_aside(error.what(), "the defaults hold");
+      set_aside(error.what(), "the defaults apply");
     }
   }
   return {};
@@ -172,7 +172,7 @@ void SettingsFile::save(const KeptSettings& settings) {
     written_ = std::move(text);
   } catch (const Error& error) {
     writable_ = false;
-    remark_ = fmt::format("the settings are not kept: {}", error.what());
+    remark_ = fmt::format("the settings were not saved: {}", error.what());
   }
 }
 

@@ -8,7 +8,7 @@
 
 namespace tilestep::app {
 
-/// What the window keeps from one start to the next.
+/// Settings that the window keeps between sessions.
 struct KeptSettings {
   bool light = false;       ///< the theme
   double text_scale = 1;    ///< 1–2
@@ -45,7 +45,7 @@ class SettingsFile {
   /// Writes the file, whole or not at all, unless it says that already. Never throws; `remark` says why where
   /// it cannot be written, once.
   void save(const KeptSettings& settings);
-  /// What there was to say since the last call; empty: nothing.
+  /// Messages since the last call; empty: none.
   std::string take_remark() { return std::exchange(remark_, {}); }
 
  private:
@@ -53,7 +53,7 @@ class SettingsFile {
 
   std::optional<std::filesystem::path> path_;
   bool writable_ = true;  ///< not a newer one's, and no failure so far
-  std::string written_;   ///< what is in the file
+  std::string written_;   ///< the file's content
   std::string remark_;
 };
 

@@ -17,12 +17,12 @@ class AssemblyRecord {
     std::size_t lab = 0;
     LabAssembly assembly;
   };
-  /// How the newest question stands.
+  /// The state of the newest request.
   enum class Stand { none, under_way, answered, failed, given_up };
 
   /// It was asked just now, in place of what was asked before.
   void begin(Request request, std::size_t lab, Ticket ticket);
-  /// What the lab says to `ticket()`.
+  /// The lab's answer to `ticket()`.
   void take(const LabUpdate& update);
   std::optional<Ticket> ticket() const { return ticket_; }
 
@@ -30,10 +30,10 @@ class AssemblyRecord {
   const workbench::Assembly* answer(const Request& request, std::size_t lab) const;
   /// The newest answer that is about another text of the same source; nullptr: there is none.
   const Kept* of_other_text(const Request& request, std::size_t lab) const;
-  /// How the newest question stands, if it was this one.
+  /// The state of the newest request, if it was this one.
   Stand stand(const Request& request, std::size_t lab) const;
   const LabProgress& progress() const { return progress_; }
-  /// Of the newest question, where it failed.
+  /// The error of the newest request, if it failed.
   const std::optional<LabFailure>& failure() const { return failure_; }
   /// The newest question; nothing: none, or another lesson's took its place.
   const std::optional<Request>& asked() const { return asked_; }

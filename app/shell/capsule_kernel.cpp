@@ -66,12 +66,11 @@ std::string about_guest(const ShellState& state, const KernelDesk::Guest& guest)
   const std::string why = state.session.why_no_sandbox();
   if (why.empty()) {
     return "From a capsule, untrusted, even after you edit it. It runs in a sandbox: no network, "
-           "no GPU, none of your files. Trusted, it may read, change and send anything that you "
-           "can.";
+           "no GPU, none of your files. Trusted, it can read, change and send anything you can.";
   }
   return fmt::format(
-      "From a capsule, untrusted, even after you edit it, and not run: {}. Trusted, here or by "
-      "--trust, it may read, change and send anything that you can.",
+      "From a capsule, untrusted, even after you edit it, and not run: {}. Trusted, here or with "
+      "--trust, it can read, change and send anything you can.",
       why);
 }
 

@@ -44,32 +44,32 @@ struct CoachStop {
 };
 constexpr CoachStop kStops[] = {
     {"next", "Press →",
-     "It plays the next step, ← goes back, Space plays on. Where the lesson has a question, → asks "
-     "before it shows.",
+     "It plays the next step; ← goes back, Space keeps playing. If the lesson has a question, → "
+     "asks it first.",
      [](ShellState& state, const Found& found) {
        const LessonState& lesson = state.session.lesson();
        return lesson.cursor != found.cursor || lesson.gate.card().has_value();
      }},
     {"", "Point at this number",
      "Its mark says where it comes from: measured, counted, traced by the kernel, derived, or "
-     "recorded earlier on a named GPU. What you point at lights up wherever it appears.",
+     "recorded earlier on a named GPU. Anything you point at lights up everywhere.",
      [](ShellState& state, const Found& found) {
        const ImVec2 now = ImGui::GetIO().MousePos;
        const bool moved = now.x != found.pointer.x || now.y != found.pointer.y;
        return moved && points_at(state, first_number(state));
      }},
-    {"knob_", "Turn a knob", "The kernel runs again with it. R puts all of them back.",
+    {"knob_", "Turn a knob", "The kernel runs again with it. R resets all knobs.",
      [](ShellState& state, const Found& found) {
        return state.session.lesson().settings != found.settings;
      }},
     {"tab_kernel", "Press K",
-     "The kernel's own source, at the line of this step. D shows the numbers of each step, M what "
-     "was measured.",
+     "The kernel's own source, at this step's line. D shows each step's numbers, M the "
+     "measurements.",
      [](ShellState& state, const Found& found) {
        return state.tab != found.tab || state.overlay != found.overlay;
      }},
     {"reader", "Press L",
-     "It opens and closes the lesson's text: a path of stops, each of which sets the scene.",
+     "It opens and closes the lesson text: a path of stops, each of which sets the scene.",
      [](ShellState& state, const Found& found) { return state.reader != found.reader; }},
     {"find", "Press Ctrl+K",
      "It finds everything else. T changes the theme, P is for a projector, ? lists the keys.",

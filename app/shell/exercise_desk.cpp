@@ -31,7 +31,7 @@ struct Folder {
   Folder() {
     std::string name = (fs::temp_directory_path() / "tilestep-exercise-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) {
-      throw Error(fmt::format("there can be no folder in '{}' for the file that is checked",
+      throw Error(fmt::format("no folder can be made in '{}' for the file to check",
                               fs::temp_directory_path().string()),
                   ExitCode::unavailable);
     }

@@ -10,7 +10,7 @@
 /// Exercises in the window: what is checked of the text in the editor, and what came of it.
 namespace tilestep::app {
 
-/// What `tilestep exercise check FILE --json` says of one file.
+/// The output of `tilestep exercise check FILE --json` for one file.
 struct ExerciseFinding {
   bool ok = false;
   std::string sentence, hint;  ///< for the student
@@ -42,10 +42,10 @@ class ExerciseCheck {
   /// The check of this text is under way, for so many seconds; nothing: it is not.
   std::optional<double> seconds(const std::string& text, double now_s) const;
   bool running() const { return answer_.valid(); }
-  /// What came of this text; nullptr: nothing yet.
+  /// The result for this text; nullptr: none yet.
   const ExerciseFinding* finding(const std::string& text) const;
   const std::string& id() const { return id_; }
-  /// What came of the last one, whatever has become of the text since.
+  /// The last result, even if the text has changed since.
   bool solved() const { return finding_ && finding_->ok; }
 
  private:

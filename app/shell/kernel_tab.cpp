@@ -189,7 +189,7 @@ std::string place_words(const scenes::StepAxis& axis, scenes::Cursor at) {
   return fmt::format("{} {}{}", axis.noun, at.tile, phase.empty() ? "" : ", " + phase);
 }
 
-constexpr const char* kIdle = "With these knobs nothing of this source runs";
+constexpr const char* kIdle = "With these knobs none of this source runs";
 
 /// What the trial settings say of a kernel that is right here.
 void add_trials(Status& status, const LessonState& lesson, std::string_view here) {
@@ -239,8 +239,7 @@ Status status_of_report(const LessonState& lesson, const lab::Report& report) {
   } else if (original != nullptr) {
     status.sentence += "Its trace is the original's, step by step.";
   } else {
-    status.sentence +=
-        "The original has not run with these knobs, so there is nothing to compare with.";
+    status.sentence += "The original has not run with these knobs: nothing to compare with.";
   }
   return status;
 }
@@ -252,7 +251,7 @@ Status status_of(const LessonState& lesson, const std::string& path, const Kerne
     constexpr double kLong = 8;
     return {fmt::format("{} … {:.0f} s{}",
                         note.empty() ? "Compiling and running" : fmt::format("Running: {}", note),
-                        running_s, running_s < kLong ? "" : "; the first time compiles most"),
+                        running_s, running_s < kLong ? "" : "; the first compile is slowest"),
             Role::muted,
             {{"cancel_run", "Cancel", [](ShellState& state) { state.session.stop_run(); }}}};
   }
@@ -324,12 +323,12 @@ void add_exercise(Status& status, ShellState& state) {
   const std::string& text = state.sheet(state.desk().path).editor.text();
   if (const auto seconds = state.exercise_check.seconds(text, state.now_s())) {
     status = {fmt::format("Checking all cases in several orders of threads … {:.0f} s{}", *seconds,
-                          *seconds < 8 ? "" : "; the first time compiles most")};
+                          *seconds < 8 ? "" : "; the first compile is slowest")};
   } else if (const ExerciseFinding* finding = state.exercise_check.finding(text)) {
     const std::string hint = finding->hint.empty() ? "" : fmt::format(" {}", finding->hint);
     status = {finding->sentence + hint, finding->ok ? Role::good : Role::wrong};
   } else if (!state.session.lesson().failure) {
-    status = {"The task stands above the code. Fill in the hole; Ctrl+Enter runs and checks it."};
+    status = {"The task is above the code. Fill in the hole; Ctrl+Enter runs and checks it."};
   }
 }
 

@@ -79,9 +79,9 @@ std::vector<Tool> tools_of(ShellState& state) {
                                 [](ShellState& s) { s.show_editor(); }},
                                exercises_of()};
     if (desk.opened) {
-      tools.insert(tools.begin(), {"back_to_step", "Back to the step",
-                                   "The line of the kernel that the picture is at", true,
-                                   [](ShellState& s) { s.back_to_step(); }});
+      tools.insert(tools.begin(),
+                   {"back_to_step", "Back to the step", "The kernel line that the picture shows",
+                    true, [](ShellState& s) { s.back_to_step(); }});
     }
     if (desk.guest) tools.push_back(guest);
     return tools;

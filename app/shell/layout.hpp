@@ -16,12 +16,12 @@ enum class RailKind { full, narrow, none };
 /// How the window is used.
 struct LayoutMode {
   bool presenter = false;
-  bool reader = false;  ///< the lesson's text stands beside the picture
+  bool reader = false;  ///< the lesson's text is beside the picture
   bool plots = false;   ///< the tab in front holds plots, which get more height
   float card = 0;      ///< the height of a question or a stop that is on show, real pixels; 0: none
   bool edits = false;  ///< the tab in front holds an editor, which gets more still
   bool assembly = false;  ///< and has assembly beside the source
-  bool tells = false;     ///< what stands on the card is a stop's, which is shorter
+  bool tells = false;     ///< the card shows a stop's text, which is shorter
 };
 
 /// Where the parts of the window are, in real pixels. At a desk: picture, transport, a side panel and
@@ -35,7 +35,7 @@ struct Layout {
   bool dense = false;     ///< numbers in the side panel take one line each
   Rect rail;
   Rect header;
-  Rect content;  ///< what scrolls when stacked; holds the others below
+  Rect content;  ///< the part that scrolls when stacked; holds the others below
   Rect picture;
   Rect card;  ///< staged: the question or the stop, below the picture
   Rect transport;

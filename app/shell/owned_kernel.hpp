@@ -9,8 +9,8 @@ namespace tilestep::app {
 /// Whose a source is, and so how it is run.
 enum class KernelOwner {
   user,     ///< the user's own: as the user
-  capsule,  ///< somebody else's, also where the user has edited it: in a sandbox
-  trusted,  ///< somebody else's that the user has said may run as the user's own does
+  capsule,  ///< from someone else, even if the user has edited it: in a sandbox
+  trusted,  ///< from someone else, but the user lets it run like the user's own
 };
 
 /// A source that is run in place of the built-in one. Its owner goes with its text, through every edit.

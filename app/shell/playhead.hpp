@@ -11,7 +11,7 @@ class Playhead {
   /// Goes there in `seconds`.
   void aim(int goal, double seconds);
   void finish() { position_ = goal_; }
-  /// On its way it stands at a place that it has passed.
+  /// While moving, it is at the last place it has passed.
   void stand(int place) { position_ = place; }
   void advance(double seconds);
 

@@ -114,7 +114,7 @@ void home_row(ShellState& state, bool narrow) {
   const float y = (min.y + max.y - ui::text_size(label).y) / 2;
   ui::draw_text({narrow ? (min.x + max.x) / 2 : min.x + px(14), y}, label, Font::body, role,
                 narrow ? ui::Align::center : ui::Align::left);
-  ui::tooltip("The course, and what you have done of it  (H)");
+  ui::tooltip("The course and your progress  (H)");
   ui::map("home_row", "Home", state.home ? "selected" : "", min, max);
   if (pressed) state.show_home(!state.home);
   ui::space(8);

@@ -42,10 +42,10 @@ struct ShellOptions {
   std::string program = {};  ///< path of tilestep itself, for workers
   int step = 0;              ///< completed coarse steps; beyond the last: the last
   std::string phase = {};    ///< inside step `step`, by name or number from 0; empty: its last
-  /// What a file kept is shown as it is, in place of a run of `lesson`.
+  /// A saved file, shown as it is instead of a run of `lesson`.
   std::shared_ptr<const Capsule> capsule = {};
   bool trust = false;         ///< the capsule's kernel runs as the user's own does
-  KeptSettings kept = {};     ///< of the last time; what stands above goes before it
+  KeptSettings kept = {};     ///< from the last session; the members above take precedence
   std::string greeting = {};  ///< said on screen at first; empty: nothing
   Tab tab = Tab::data;
   std::string view = {};  ///< of the Measured tab; empty: its first
@@ -53,7 +53,7 @@ struct ShellOptions {
               filtered = {};  ///< one of its filters by id, and its value; empty: as they begin
   ui::ThemeKind theme = ui::ThemeKind::dark;
   bool presenter = false;
-  bool reader = false;       ///< the lesson's text stands beside the picture
+  bool reader = false;       ///< the lesson's text is beside the picture
   int stop = -1;             ///< of the guided path, that `settings` and `step` are of; −1: none
   bool overlay = false;      ///< on a stage: the tab lies over the picture
   bool stop_asks = false;    ///< with `asked`: it is the stop's question, and its text is to come
@@ -65,9 +65,9 @@ struct ShellOptions {
   bool home = false;         ///< begins at Home
   bool first_start = false;  ///< begins at Home, without a place to continue
   bool edits = false;        ///< the kernel's editor is open under Kernel
-  /// What stands beside the source under Kernel; nothing: the source alone.
+  /// The listing beside the source under Kernel; nothing: only the source.
   std::optional<workbench::AssemblyForm> assembly = {};
-  /// Of the lesson: is in the editor, and runs in place of its own.
+  /// A kernel of the lesson: opened in the editor, and run instead of the built-in one.
   std::optional<lab::KernelEdit> kernel = {};
   /// Where drafts of kernels are kept; nothing: they are not.
   std::optional<std::filesystem::path> drafts = {};
@@ -135,7 +135,7 @@ enum class Key {
   digit_9,
 };
 
-/// What the user may ask to be saved or copied.
+/// The things a user can save or copy.
 enum class Keep {
   capsule,
   table_csv,
@@ -179,7 +179,7 @@ class Shell {
   void pick(picture::Name what, int index);
   /// Shows of the picture what these things need (scenes::ScenePlayer::shoot), without a stop.
   void shoot(std::vector<std::string> subject);
-  /// Takes in what the lab has to say. Returns true if something changed.
+  /// Processes messages from the lab. Returns true if something changed.
   bool update();
   /// True while an animation or playback needs frames without events.
   bool animating() const;
@@ -195,7 +195,7 @@ class Shell {
   bool has_report() const;
   /// At a stop as the text has it, in a picture that outlines what the stop before moved.
   bool follows_stop();
-  /// Where the user stands, for tests: completed coarse steps.
+  /// The user's position, for tests: completed coarse steps.
   int step() const;
   std::string window_title() const;
   /// The map of the last frame as JSON: {"lesson", "step", "parts": [{"id", "label", "value",
@@ -214,20 +214,20 @@ class Shell {
   std::string table_id() const;
   /// Id of the lesson on show.
   std::string lesson() const;
-  /// The command line that comes back to where the user stands.
+  /// The command line that returns to the user's position.
   std::string link() const;
-  /// What is to be kept from one start to the next. The window's size is the window's.
+  /// The settings to keep between sessions, except the window's size, which the window keeps.
   KeptSettings settings() const;
   /// Asks for something to be kept, as a key or the palette does. A PNG has so many pixels for one of the
   /// window's, 1–4.
   void keep(Keep what, int times = 2);
-  /// What was asked for since the last call: files and pictures are the window's to write.
+  /// Requests since the last call: the window writes files and pictures.
   std::optional<KeepRequest> take_keep();
   /// Says a short sentence on screen for a few seconds.
   void say(std::string sentence);
-  /// Why the place asked for at the start is none; empty: it is one.
+  /// Why the requested starting place does not exist; empty: it does.
   std::string complaint() const;
-  /// What the window draws with, for tests.
+  /// The window's drawing context, for tests.
   ui::Context& context();
 
  private:

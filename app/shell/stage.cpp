@@ -19,10 +19,10 @@ using ui::Role;
 
 using ui::list;
 
-/// "staging; a run is ended after 60 seconds".
+/// "staging; a run ends after 60 seconds".
 std::string with_deadline(std::string_view what) {
   return fmt::format(
-      "{}{}a run is ended after {} seconds", what, what.empty() ? "" : "; ",
+      "{}{}a run ends after {} seconds", what, what.empty() ? "" : "; ",
       std::chrono::duration_cast<std::chrono::seconds>(ProcessLabOptions().run_deadline).count());
 }
 

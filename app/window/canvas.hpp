@@ -4,7 +4,7 @@
 
 #include "app/shell/shell.hpp"
 
-/// What the window and the offscreen pictures share.
+/// Shared by the window and the offscreen pictures.
 namespace tilestep::app {
 
 /// An ImGui context of its own, current until the end of the scope.
@@ -25,7 +25,7 @@ class ImGuiScope {
 /// reads as well as the design size of 1440×900.
 float design_scale(int width, int height, float content_scale);
 
-/// What this thread has had of a processor, in milliseconds: others on the machine do not count.
+/// Processor time of this thread, in milliseconds: other load on the machine does not count.
 double processor_ms();
 
 /// Draws frames until the layout has settled: ImGui learns sizes and scroll ranges from the frame

@@ -4,7 +4,7 @@
 
 namespace tilestep::app {
 
-/// What moves on screen without anybody touching it.
+/// Things that move on screen without user input.
 struct Motion {
   bool animating = false;
   bool typing = false;  ///< a text cursor blinks

@@ -39,7 +39,7 @@ class Watch {
   std::size_t visited_ = 0;
 };
 
-/// What this process has in memory.
+/// The memory use of this process.
 double resident_mb();
 /// Milliseconds of a clock that all processes of this machine share.
 double shared_clock_ms();

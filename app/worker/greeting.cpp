@@ -25,11 +25,10 @@ void compare(const LabAddress& lab, const protocol::Hello& theirs) {
         ExitCode::unavailable);
   }
   if (theirs.source_hash != ours.source_hash) {
-    throw Error(
-        fmt::format("The tilestep of {} was built from other kernels than this one, of the same "
-                    "version {}. Build the same commit on both",
-                    lab.text, ours.version),
-        ExitCode::unavailable);
+    throw Error(fmt::format("The tilestep of {} was built from different kernels, though its "
+                            "version is {} too. Build the same commit on both",
+                            lab.text, ours.version),
+                ExitCode::unavailable);
   }
 }
 
@@ -59,11 +58,10 @@ bool Greeting::take(const std::string& line) {
   last_words_ = line;
   heard_ += line.size();
   if (heard_ > kMostTalk) {
-    throw Error(
-        fmt::format("{} has written {} bytes that are no worker's, the last of them '{}'. The "
-                    "command has to run `tilestep worker`",
-                    lab_.text, heard_, last_words_),
-        ExitCode::unavailable);
+    throw Error(fmt::format("{} wrote {} bytes that no worker writes, the last of them '{}'. The "
+                            "command must run `tilestep worker`",
+                            lab_.text, heard_, last_words_),
+                ExitCode::unavailable);
   }
   return false;
 }
@@ -86,10 +84,9 @@ std::string Greeting::why_none(std::string_view how, std::string_view error, int
   }
   if (ssh) {
     return sentence +
-           fmt::format(" `ssh {} true` has to work in a terminal without a question.", lab_.host);
+           fmt::format(" `ssh {} true` must work in a terminal without a prompt.", lab_.host);
   }
-  return sentence +
-         " The command has to run `tilestep worker`, with its standard input and output.";
+  return sentence + " The command must run `tilestep worker`, with its standard input and output.";
 }
 
 }  // namespace tilestep::app

@@ -86,8 +86,8 @@ LabAddress ssh_lab(std::string_view text) {
   const char* own = std::getenv("TILESTEP_SSH");
   const auto ssh = split(own != nullptr && *own != '\0' ? own : "ssh");
   if (!ssh || ssh->empty()) {
-    throw Error(
-        fmt::format("TILESTEP_SSH cannot be '{}': it is no command whose quotes are closed", own));
+    throw Error(fmt::format(
+        "TILESTEP_SSH cannot be '{}': it is no command, or its quotes are not closed", own));
   }
   LabAddress lab{LabAddress::Kind::ssh, std::string(text), std::string(host), *ssh};
   lab.arguments.insert(lab.arguments.end(), std::begin(kSshOptions), std::end(kSshOptions));

@@ -18,7 +18,7 @@ namespace tilestep::app {
 
 using Ticket = std::uint64_t;
 
-/// What a lab tells of a request: progress any number of times, then one of the others, once.
+/// A lab's messages about a request: any number of progress updates, then exactly one of the others.
 struct LabProgress {
   double fraction = 0;
   std::string note;
@@ -29,8 +29,8 @@ struct LabFailure {
   ExitCode code = ExitCode::bad_input;
   bool worker_died = false;                    ///< its worker, or what led to one, is gone
   std::optional<lab::Fix> fix = std::nullopt;  ///< knobs with which it works
-  std::string next = {};                       ///< what happens next, a sentence; empty: nothing
-  /// Of an edited kernel: what is wrong in which line.
+  std::string next = {};                       ///< the next event, a sentence; empty: none
+  /// For an edited kernel: errors by line.
   std::vector<lab::Diagnostic> diagnostics = {};
 };
 /// Given up before its answer.
@@ -68,7 +68,7 @@ class LabClient {
   virtual Ticket submit_evidence(const lab::Request& request, std::string evidence);
   /// Why others' kernels are not run here, as the end of a sentence; empty: they are.
   virtual std::string why_no_sandbox() const;
-  /// Whether its caller goes on while it answers, so that it can be asked for what nobody waits for (trials).
+  /// Whether the caller continues while it answers, so that it can run work in the background (trials).
   virtual bool beside() const { return true; }
   /// The next update, if there is one.
   virtual std::optional<LabUpdate> poll() = 0;
@@ -91,7 +91,7 @@ struct ProcessLabOptions {
   std::chrono::milliseconds compile_deadline = std::chrono::minutes(5);
   /// Of a run or bench in all, also if the worker says that it compiles or waits: for one that may say anything.
   std::chrono::milliseconds whole_deadline = std::chrono::hours(24 * 365);
-  std::chrono::milliseconds stop_grace{500};  ///< how long one that is given up may take to stop
+  std::chrono::milliseconds stop_grace{500};  ///< how long a cancelled request may take to stop
   /// How long a worker elsewhere may take to say what it is. A scheduler may let it wait for long.
   std::chrono::milliseconds ssh_deadline = std::chrono::seconds(60);
   std::chrono::milliseconds command_deadline = std::chrono::minutes(30);

@@ -32,7 +32,7 @@ class LineBuffer {
   std::string text_;
   std::size_t searched_ = 0;  ///< no newline before here, so that a long line is searched once
   std::size_t unended_ = 0;   ///< bytes of text_ after its last newline
-  bool skipping_ = false;     ///< inside a line that is left out
+  bool skipping_ = false;     ///< inside a line that is being skipped
   bool ended_ = false;
 };
 

@@ -193,7 +193,7 @@ void ProcessLab::take_greeting(const std::string& line) {
     if (!active_) return;
     begin_times();
     if (worker_->send(request)) return;
-    throw Error(fmt::format("The lab {} does not take the run", options_.address.text));
+    throw Error(fmt::format("The lab {} does not accept the run", options_.address.text));
   } catch (const Error& error) {
     worker_spent_ = true;
     if (active_) fail(fmt::format("{}.", error.what()), kTriesAgain);
@@ -246,17 +246,17 @@ void ProcessLab::take(protocol::AssemblyAnswered message) {
 /// A kernel that has taken a worker over can say what it likes, but not about something else. Throws Error.
 void ProcessLab::check_answer(const lab::Report& report) const {
   if (report.lesson != active_->lesson) {
-    throw Error(fmt::format("its report is of the lesson '{}', not of '{}'",
+    throw Error(fmt::format("its report is of the lesson '{}', not '{}'",
                             lab::shown_value(report.lesson), active_->lesson));
   }
   if (active_->kind == Kind::bench) return;
   const lab::Knobs& knobs = lesson(active_->lesson).knobs();
   if (active_->kind == Kind::run &&
       knobs.completed(report.params) != knobs.completed(active_->params)) {
-    throw Error("its report is of other settings than were asked for");
+    throw Error("its report has other settings than requested");
   }
   if ((report.kernel ? report.kernel->hash : std::string()) != active_->kernel_hash) {
-    throw Error("its report is of another kernel than it was given");
+    throw Error("its report is of a kernel it was not given");
   }
 }
 
@@ -277,7 +277,7 @@ void ProcessLab::look_at_times() {
   if (greeting_ && active_ && given_up()) finish(std::nullopt);  // it was not asked anything yet
   if (greeting_ && now >= greeting_->deadline) {
     const std::string sentence = greeting_->why_none(
-        fmt::format("has not led to a worker within {}", text_of(greeting_deadline())),
+        fmt::format("did not start a worker within {}", text_of(greeting_deadline())),
         worker_->last_error(), -1);
     forget_worker();
     if (active_) fail(sentence, kTriesAgain);
@@ -301,12 +301,12 @@ bool ProcessLab::deadline_passed(Clock::time_point now) {
   {
     const std::lock_guard lock(mutex_);
     if (active_->given_up) return true;
-    const char* advice = active_->kind == Kind::assembly
-                             ? "end what else is at work here, or try again"
+    const char* advice = active_->kind == Kind::assembly ? "close other programs here, or try again"
                          : active_->edited && !active_->compiles
                              ? "an endless loop of the edited kernel is the likely reason"
-                         : active_->kind == Kind::run ? "choose smaller values, or try again"
-                                                      : "end what else uses the GPU, or try again";
+                         : active_->kind == Kind::run
+                             ? "choose smaller values, or try again"
+                             : "close other programs that use the GPU, or try again";
     push({active_->ticket,
           LabFailure{fmt::format("The {} took longer than {} and was ended; {}.",
                                  words_of(active_->kind), text_of(deadline_of(*active_)), advice),
@@ -405,9 +405,9 @@ void ProcessLab::worker_ended() {
   forget_worker();
   constexpr const char* kNext = "The next run starts another.";
   if (active_) {
-    const char* why = active_->edited ? " with an edited kernel, which has perhaps written to "
-                                        "memory that is not its own"
-                                      : "";
+    const char* why =
+        active_->edited ? " with an edited kernel, which may have written to memory it does not own"
+                        : "";
     fail(fmt::format("The {} {} while it {} {}{}.", who, how, doing_of(active_->kind),
                      active_->lesson, why),
          kNext);

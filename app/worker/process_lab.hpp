@@ -19,9 +19,9 @@
 /// The inside of make_process_lab: process_lab_orders.cpp has the caller's side, process_lab.cpp the I/O thread's.
 namespace tilestep::app {
 
-/// What a lab is asked for.
+/// The kind of a request to a lab.
 enum class Kind { run, bench, assembly, trials };
-/// What a request is called in a sentence.
+/// The name of a request in a sentence.
 inline std::string_view words_of(Kind kind) {
   constexpr std::string_view kWords[] = {"run", "measurement", "compilation", "trial"};
   return kWords[static_cast<std::size_t>(kind)];
@@ -68,7 +68,7 @@ class ProcessLab final : public LabClient {
     bool edited = false;           ///< it has a kernel that the user wrote
     bool compiles = false;         ///< that kernel, just now
     bool sanitizes = false;        ///< it runs under compute-sanitizer, just now
-    bool given_up = false;         ///< its last update was given; it only has to stop
+    bool given_up = false;         ///< its last update was delivered; it only needs to stop
   };
   struct Times {
     Clock::time_point deadline;

@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kAllowedLines =
-    R"(send one JSON object a line: {"ticket": n, "lesson": "…", "params": {…}, "action": "run|bench|trials", )"
+    R"(send one JSON object per line: {"ticket": n, "lesson": "…", "params": {…}, "action": "run|bench|trials", )"
     R"("backend": "auto|cuda|emulated|recorded", "kernel": {"path": "…", "text": "…"}, )"
     R"("order": "ascending|descending|shuffled"}, {"ticket": n, "assembly": {"lesson": "…", "kernel": {…}, )"
     R"("form": "ptx|sass", "capability": 90}}, {"cancel": n} or {"hello": {"version": "…", )"
@@ -57,7 +57,7 @@ json to_json(const Hello& hello) {
 
 Request work_from(json object) {
   if (!object.contains("ticket")) refuse("this request has no \"ticket\"");
-  if (!is_ticket(object["ticket"])) refuse("the \"ticket\" of this request is none");
+  if (!is_ticket(object["ticket"])) refuse("this request's \"ticket\" is not valid");
   const Ticket ticket = object["ticket"].get<Ticket>();
   object.erase("ticket");
   try {
@@ -165,14 +165,14 @@ std::string bytes_of_base64(std::string_view text) {
     }
     return values;
   }();
-  if (text.size() % 4 != 0) throw Error("the evidence is no base64: it is cut off");
+  if (text.size() % 4 != 0) throw Error("the evidence is not base64: it is cut off");
   while (text.ends_with('=')) text.remove_suffix(1);
   std::string bytes;
   bytes.reserve(text.size() / 4 * 3 + 2);
   unsigned bits = 0, held = 0;
   for (const char digit : text) {
     const int value = kValues[static_cast<unsigned char>(digit)];
-    if (value < 0) throw Error("the evidence is no base64: it has other characters");
+    if (value < 0) throw Error("the evidence is not base64: it has other characters");
     bits = bits << 6 | static_cast<unsigned>(value);
     held += 6;
     if (held < 8) continue;

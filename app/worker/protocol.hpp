@@ -10,14 +10,14 @@
 
 #include "app/worker/lab_client.hpp"
 
-/// What a lab and its worker say to each other, a JSON object a line: each kind of line as plain data,
-/// read and written. No process, no pipe. What a line looks like stands at `worker_loop`.
+/// The messages between a lab and its worker, one JSON object per line: each kind of line as plain data,
+/// read and written. No process, no pipe. `worker_loop` documents the format of the lines.
 namespace tilestep::app::protocol {
 
 /// Bytes of a request: the longest kernel source, every character of it escaped, and room for the rest.
 inline constexpr std::size_t kLongestRequest = std::size_t{4} << 20;
 
-/// What each side says of itself first, where they may be of different builds.
+/// How each side introduces itself first, since their builds may differ.
 struct Hello {
   std::string version;      ///< "0.4.0"
   std::string source_hash;  ///< simt::source_hash()
@@ -72,8 +72,8 @@ struct Progressed {
 struct Answered {
   Ticket ticket = 0;
   lab::JsonValue report;
-  bool worker_ends = false;   ///< what was run on purpose has cost it its device
-  std::string evidence = {};  ///< in base64; empty: it was not asked for
+  bool worker_ends = false;   ///< the run has cost it its device
+  std::string evidence = {};  ///< in base64; empty: not requested
 };
 struct AssemblyAnswered {
   Ticket ticket = 0;

@@ -149,7 +149,7 @@ unsigned free_id() {
     const unsigned id = kFirstId + (begin + i) % count;
     if (::getpwuid(id) == nullptr && ::getgrgid(id) == nullptr) return id;
   }
-  throw Error("there is no id of a user left to run others' kernels as", ExitCode::unavailable);
+  throw Error("no user id is left to run others' kernels as", ExitCode::unavailable);
 }
 
 /// What goes before a command so that the service manager limits all of its processes together; empty where none answers.
@@ -199,10 +199,10 @@ SandboxStatus look() {
     words.push_back("/bin/true");
     const workbench::Ran ran = workbench::run_program(words, kTrialLimit);
     if (ran.status == 0) return {true, ""};
-    return {false, fmt::format("bubblewrap makes no sandbox here: {}",
+    return {false, fmt::format("bubblewrap cannot make a sandbox here: {}",
                                ran.output.substr(0, ran.output.find('\n')))};
   } catch (const Error& error) {
-    return {false, fmt::format("bubblewrap makes no sandbox here: {}", error.what())};
+    return {false, fmt::format("bubblewrap cannot make a sandbox here: {}", error.what())};
   }
 }
 

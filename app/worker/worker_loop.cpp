@@ -43,7 +43,7 @@ constexpr int kIdlePollMs = 20;
 constexpr std::chrono::seconds kAbandonAfter{5};
 
 constexpr std::string_view kDeviceLost =
-    "after the error before it the device does no more work for this worker, which ends";
+    "after the previous error the device does no more work for this worker, which now ends";
 
 /// Writes messages, one line each, from the loop and from its reader.
 class Output {
@@ -199,7 +199,7 @@ std::thread WorkerLoop::start_reader() {
   try {
     return std::thread([this] { read_or_end(); });
   } catch (const std::system_error& error) {
-    throw Error(fmt::format("the thread that reads requests cannot be started: {}; end other "
+    throw Error(fmt::format("the thread that reads requests cannot be started: {}; close other "
                             "programs, or raise the limit (`ulimit -u`)",
                             error.code().message()),
                 ExitCode::unavailable);
@@ -260,7 +260,7 @@ void WorkerLoop::answer_one(const Job& job) {
     end_now(kDeviceLost);
   } catch (const workbench::KernelStopped& error) {
     output_.last_error(ticket, error.what(), error.code(), error.diagnostics());
-    end_now("the edited kernel before it was stopped in the middle, and the worker ends");
+    end_now("the previous edited kernel was stopped midway, so the worker ends");
   } catch (const Error& error) {
     output_.error(ticket, error);
   } catch (const std::bad_alloc&) {

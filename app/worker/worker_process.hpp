@@ -15,7 +15,7 @@ namespace tilestep::app {
 /// How a worker is started.
 struct WorkerCommand {
   std::string program;                 ///< a path, or a name that is looked up in PATH
-  std::vector<std::string> arguments;  ///< what it is called, and its arguments
+  std::vector<std::string> arguments;  ///< its name and arguments
   /// What it writes on its standard error is kept, to say why it ended; else that is ours.
   bool keeps_errors = false;
 };

@@ -6,19 +6,19 @@
 #include "scenes/picture/placed.hpp"
 
 /// \file
-/// Two runs of a lesson side by side: on the same domains, and with what differs marked.
+/// Two runs of a lesson side by side: on the same domains, with their differences marked.
 namespace tilestep::picture {
 
-/// `mine`, its number lines made as long as those of the same name in `other` are.
+/// `mine`, with its number lines extended to cover those of the same name in `other`.
 Extent united(const Extent& mine, const Extent& other);
 
-/// What of a picture the other one says otherwise, or does not have.
+/// The things of a picture that differ in another picture or are missing from it.
 class Differences {
  public:
-  /// Of the marks of two pictures, both as `marks_of` gives them.
+  /// From the marks of two pictures, as `marks_of` returns them.
   Differences(const std::vector<const Mark*>& marks, const std::vector<const Mark*>& others);
   bool differs(const Identity& of) const;
-  /// Items and marks without items that differ, and all that there are.
+  /// How many items, and marks without items, differ, and how many there are.
   int count() const { return count_; }
   int total() const { return total_; }
 

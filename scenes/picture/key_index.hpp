@@ -8,15 +8,15 @@
 
 namespace tilestep::picture {
 
-/// As ==, quicker: numbers first, and words of one place are the same.
+/// Like ==, but faster: compares numbers first, and words by address.
 inline bool same_key(const Key& a, const Key& b) {
   if (a.i != b.i || a.j != b.j) return false;
   const std::string_view x = a.name.text(), y = b.name.text();
   return x.size() == y.size() && (x.data() == y.data() || x == y);
 }
 
-/// Finds a number by a key and a part, in the order in which those of the same were added. For tens of
-/// thousands of keys in a frame: a std::unordered_map takes ten times as long.
+/// Finds a number by a key and a part; duplicates are found in the order added. Made for tens of
+/// thousands of keys per frame: a std::unordered_map takes ten times as long.
 class KeyIndex {
  public:
   explicit KeyIndex(std::size_t count) : next_(count, -1), keys_(count), parts_(count) {
@@ -25,7 +25,7 @@ class KeyIndex {
     slots_.assign(size, {});
   }
 
-  /// `number` below the count, each once.
+  /// Adds `number`, below the count, at most once each.
   void add(const Key& key, int number, unsigned part = 0) {
     const auto at = static_cast<std::size_t>(number);
     keys_[at] = key;
@@ -39,9 +39,9 @@ class KeyIndex {
       if (slot.head < 0) slot.head = number;
     }
   }
-  /// The first that was added; −1: none.
+  /// The first one added; −1: none.
   int find(const Key& key, unsigned part = 0) const { return slots_[place(key, part)].first; }
-  /// The first that was not taken yet; −1: none.
+  /// The first one not taken yet; −1: none.
   int take(const Key& key, unsigned part = 0) {
     Slot& slot = slots_[place(key, part)];
     const int taken = slot.head;

@@ -7,8 +7,8 @@
 
 namespace tilestep::picture {
 
-/// What of two placed pictures is the same thing, what comes and what goes. Made once for two neighbours
-/// and good for every fraction between them, as long as both stay as they are.
+/// Matches two placed pictures: which things are in both, which enter and which leave. Made once per pair
+/// of neighbours and valid for every fraction between them, as long as neither changes.
 class Join {
  public:
   Join(const Placed& from, const Placed& to);
@@ -17,12 +17,12 @@ class Join {
   friend class Mixer;
 
   enum class How : std::uint8_t {
-    moves,   ///< is in both
-    enters,  ///< is in `to` alone
-    leaves,  ///< is in `from` alone
+    moves,   ///< in both
+    enters,  ///< only in `to`
+    leaves,  ///< only in `from`
     stays    ///< the old content of a place, while the new one flies there
   };
-  /// What becomes of one primitive.
+  /// The fate of one primitive.
   struct Step {
     int from = -1, to = -1;
     How how = How::moves;
@@ -32,10 +32,10 @@ class Join {
     bool headline = false;
     int saying = -1;  ///< words that fly: what they say until they land, among from.words
   };
-  /// From where to where a thing flies, with all that it is made of.
+  /// The start and end of a thing's flight, with all its primitives.
   struct Course {
     Area begin, end;
-    bool arrives = true;  ///< it is drawn at its end; else at its beginning
+    bool arrives = true;  ///< it is drawn in its final form; otherwise in its initial one
   };
 
   std::vector<Step> pieces_, strokes_, words_;
@@ -45,12 +45,12 @@ class Join {
   friend class Joiner;
 };
 
-/// `from` on its way to `to`: 0 gives the one, 1 the other, as they are. What is in both moves there, in
-/// the state that it has at the end; what enters flies from the thing that its Way names, or grows or
-/// fades as its Entry says; what leaves flies or fades. Texts say until the end what they said, for a
-/// number in between was never recorded; the sentence above the picture says at once what happens.
+/// The picture between `from` (t = 0) and `to` (t = 1). Things in both move, already in their final
+/// state; entering things fly from the thing that their Way names, or grow or fade as their Entry says;
+/// leaving things fly or fade. Texts keep their old content until the end, since values in between were
+/// never recorded; the headline changes immediately.
 Placed mix(const Placed& from, const Placed& to, const Join& join, float t);
-/// The same into `out`, whose memory is used again.
+/// The same into `out`, reusing its memory.
 void mix(const Placed& from, const Placed& to, const Join& join, float t, Placed& out);
 
 }  // namespace tilestep::picture

@@ -8,10 +8,10 @@
 #include "scenes/picture/look.hpp"
 
 /// \file
-/// From placed primitives to shapes in colours: what all renderers draw alike.
+/// Turns placed primitives into coloured shapes, the same for all renderers.
 namespace tilestep::picture {
 
-/// What a drawing is coloured with: 0xRRGGBB.
+/// The colours of a drawing: 0xRRGGBB.
 struct Palette {
   std::array<std::uint32_t, kRoleCount> paints{};  ///< by role
   std::array<std::uint32_t, kRoleCount> inks{};    ///< the same, for words: readable on the panel
@@ -29,11 +29,11 @@ struct Pen {
   enum Kind : std::uint8_t { solid, dashed, curved } kind = solid;
 };
 
-/// Takes shapes, in real pixels.
+/// Receives shapes, in real pixels.
 class Canvas {
  public:
   virtual ~Canvas() = default;
-  /// The next shape is what is seen of this thing; those after it go with it.
+  /// The next shape shows this thing; further shapes belong to it.
   virtual void begin(const Identity& /*of*/) {}
   virtual void fill(const Area& area, Color color, float corner) = 0;
   virtual void outline(const Area& area, const Pen& pen, float corner) = 0;
@@ -44,15 +44,15 @@ class Canvas {
   virtual void text(const Words& words, Color color) = 0;
 };
 
-/// What stands out for the moment; nullptr: nothing.
+/// The things emphasized now; nullptr: none.
 struct Emphasis {
   const Lighting* lit = nullptr;             ///< gets an outline in the text's colour
   const Differences* differences = nullptr;  ///< gets a line below it
-  /// Where boxes that are lit stand, which get a frame; null: what is not lit stays as it is. Else it fades, but for
-  /// what lies in one of these or in something lit.
+  /// Areas of lit boxes, which get a frame. Everything unlit fades, except inside these areas or inside something lit;
+  /// null: nothing fades.
   const std::vector<Area>* lit_boxes = nullptr;
 };
-/// Draws what is in `seen`.
+/// Draws everything within `seen`.
 void paint(const Placed& placed, const Palette& palette, const Metrics& metrics,
            const Emphasis& emphasis, const Area& seen, Canvas& canvas);
 

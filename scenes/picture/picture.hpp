@@ -13,7 +13,7 @@
 #include "kernels/base/lab/report.hpp"
 
 /// \file
-/// What a lesson's picture is made of: boxes that hold marks, as plain data without pixels or colours.
+/// A lesson's picture: boxes that hold marks, as plain data without pixels or colours.
 /// Layout, motion, lighting, SVG, the map and comparisons read it; no mark draws itself.
 ///
 ///     Picture picture;
@@ -24,17 +24,17 @@
 ///     picture.root = box("scores", {scores});
 ///     assert(problems(picture).empty());
 ///
-/// Everything that can be pointed at has a key, which names the thing and never its place: `score_5`
-/// stays `score_5` when it flies into a tile. What belongs together (a score, its weight, its row under
-/// Data, its symbol in a formula) is *about* the same thing and lights up together.
+/// Everything the user can point at has a key, which names the thing and never its place: `score_5`
+/// stays `score_5` when it flies into a tile. Related marks (a score, its weight, its row under Data,
+/// its symbol in a formula) are *about* the same thing and light up together.
 namespace tilestep::picture {
 
-/// A word of the program's own text, compared by what it says. Made of literals alone, so that it costs
-/// no more than a pointer and never dangles.
+/// A word from the program's own source, compared by content. Only literals convert to it, so it costs
+/// no more than a string_view and never dangles.
 class Name {
  public:
   constexpr Name() = default;
-  // NOLINTNEXTLINE(google-explicit-constructor): a literal is meant wherever a Name is wanted.
+  // NOLINTNEXTLINE(google-explicit-constructor): a literal works wherever a Name is expected.
   consteval Name(const char* literal) : text_(literal) {}
   constexpr std::string_view text() const { return text_; }
   constexpr bool empty() const { return text_.empty(); }
@@ -49,7 +49,7 @@ struct Key {
   Name name;
   int i = -1, j = -1;
   friend constexpr auto operator<=>(const Key&, const Key&) = default;
-  /// Whether it is one of these things, whatever its numbers.
+  /// Whether its name is one of these; the numbers do not matter.
   constexpr bool is(std::initializer_list<Name> names) const {
     return std::find(names.begin(), names.end(), name) != names.end();
   }
@@ -64,20 +64,20 @@ struct Ref {
   friend constexpr auto operator<=>(const Ref&, const Ref&) = default;
 };
 
-/// What an item is at the cursor. Each has one look in all lessons; amber is `current` and nothing else.
+/// The state of an item at the cursor. Each looks the same in all lessons; only `current` is amber.
 enum class State : std::uint8_t { plain, done, current, to_come, wasted, wrong, predicted };
 
-/// Set by the scene on items; what is lit, differs or was guessed is the renderer's.
+/// Set by the scene on items. The renderer marks items that are lit, differ or were guessed.
 enum Flags : std::uint8_t {
   kNone = 0,
-  kPicked = 1,  ///< the one that the user follows: framed in the text's colour
-  kWas = 2      ///< an outline of what shrank or went
+  kPicked = 1,  ///< the one the user follows: framed in the text colour
+  kWas = 2      ///< an outline of something that shrank or left
 };
 
-/// How many items become one where there is no room for each. `current` and `wrong` survive it.
+/// How items are merged where there is no room for each. `current` and `wrong` survive the merge.
 enum class Fold : std::uint8_t { most, mean, sum, share };
 
-/// How an item's value is written. A numeral is dropped where it has no room, never cut.
+/// How an item's value is written. A number that does not fit is dropped, never truncated.
 struct Format {
   enum Kind : std::uint8_t { none, fixed, significant, integer, bytes } kind = none;
   int digits = 2;
@@ -87,12 +87,12 @@ struct Format {
 /// A stretch of text in one look.
 struct Run {
   std::string text;
-  Ref about = {};  ///< what it names: it lights up with that, wherever it stands
+  Ref about = {};  ///< the thing it names: it lights up with that thing, wherever it is
   State state = State::plain;
   std::uint8_t tone = 0;
 };
-/// What scenes copy and destroy all the time is copied and destroyed in picture.cpp: instantiated in each file that
-/// draws, the copies of a Box alone take a compiler longer than most pictures.
+/// Copying and destruction of these types is defined in picture.cpp: instantiated in every file that draws, the copies
+/// of Box alone would take longer to compile than most pictures.
 #define TILESTEP_COPIED_ELSEWHERE(Type)   \
   Type(const Type& other);                \
   Type(Type&& other) noexcept;            \
@@ -100,8 +100,8 @@ struct Run {
   Type& operator=(Type&& other) noexcept; \
   ~Type()
 
-/// A text and its shorter forms; those of a group take the same form together. An empty form stands for
-/// the one before it.
+/// A text and its shorter forms; texts of a group switch form together. An empty form means the same as
+/// the form before it.
 struct Text {
   std::vector<Run> full, brief, least;
   Name group;
@@ -114,7 +114,7 @@ struct Text {
 Text text(std::string full, std::string brief = {}, std::string least = {});
 std::string plain(const std::vector<Run>& runs);
 
-/// A word that names a thing, in the tone that the thing has: a symbol, an expert.
+/// A word that names a thing, in the tone of that thing: a symbol, an expert.
 struct Symbol {
   std::string word;
   Ref about;
@@ -122,7 +122,7 @@ struct Symbol {
   std::string meaning = {};            ///< what it is, in a sentence
   std::vector<std::string> code = {};  ///< variables of the kernel that hold it
 };
-/// A text in runs, those of its words that are symbols apart; of two that begin at one place the longer.
+/// Splits a text into runs, one for each symbol in it; where two symbols start at one place the longer wins.
 std::vector<Run> marked(std::string_view text, const std::vector<Symbol>& symbols);
 
 /// A property of n items: one value for all, or one for each.
@@ -134,38 +134,38 @@ struct Column {
   const T& operator[](std::size_t item) const { return each.empty() ? all : each[item]; }
 };
 
-/// From where an entering item flies, to where a leaving one does. A key that is not in the picture
-/// before (after) means nothing: the item appears (goes) where it stands.
+/// The source of an entering item's flight, and the target of a leaving one's. A key that is not in the
+/// picture before (after) is ignored: the item appears (vanishes) in place.
 struct Way {
   Key from = {}, to = {};
-  int wave = 0;       ///< the waves of a phase move one after the other
-  bool copy = false;  ///< what it comes from stays
+  int wave = 0;       ///< waves of a phase move one after another
+  bool copy = false;  ///< the source stays
 };
 
-/// What a click on an item does, or a drag of it: onto another thing (set), or along an axis (drag).
+/// The effect of clicking an item, or of dragging it onto another thing (set) or along an axis (drag).
 struct Act {
   enum Kind : std::uint8_t { none, go, pick, set, drag } kind = none;
   Name what = {};  ///< pick: of what; set: a knob; drag: the axis
 };
 
-/// n things as columns, without a string for any of them: a grid of 65,536 cells is one of these. The
+/// n things as columns, with no string per item: a grid of 65,536 cells is one of these. The
 /// key of item k is {name, k}, or {name, k / per_row, k % per_row}, or {name, ids[k]}.
 struct Items {
   Name name;
   int count = 0;
   int per_row = 0;            ///< 0: one index
-  std::vector<int> ids = {};  ///< of things that have numbers of their own: sectors of a memory
+  std::vector<int> ids = {};  ///< for things with their own numbers: memory sectors
   Column<float> value = {}, base = {};
   Column<State> state = {};
   Column<std::uint8_t> flags = {}, tone = {}, glyph = {};
-  std::vector<std::string> names = {};  ///< of a few items: what is written in place of the value
+  std::vector<std::string> names = {};  ///< for a few items: text shown instead of the value
   std::vector<std::pair<Name, Column<int>>> about = {};
-  int first_way = 0;           ///< the item that `ways` begin at
+  int first_way = 0;           ///< the item of `ways[0]`
   std::vector<Way> ways = {};  ///< empty, or one for each
   Format format = {};
   Fold fold = Fold::most;
   Act act = {};
-  bool heat = false;  ///< the value is also the depth of the item's tone, or of a scale of its own
+  bool heat = false;  ///< the value also sets the depth of the item's tone, or of its own scale
 
   Items();
   TILESTEP_COPIED_ELSEWHERE(Items);
@@ -173,51 +173,52 @@ struct Items {
 };
 Items items(Name name, std::vector<float> values, Format format = {});
 Items items(Name name, int count);
-/// 0, 1, 2, …: what so many things, each of its own number, are about.
+/// 0, 1, …, count − 1: the `about` indices of items that are each about their own number.
 std::vector<int> numbers(int count);
 
-/// What a cell is filled with, whatever its state and tone: a kind that is told apart without colour.
+/// The fill pattern of a cell, independent of state and tone: distinguishes kinds without colour.
 enum Texture : std::uint8_t {
   kSolid,
-  kStriped,  ///< a part of it: lines across
-  kHollow    ///< nothing is there: its outline alone
+  kStriped,  ///< partly filled: lines across
+  kHollow    ///< nothing there: only an outline
 };
 /// Cells in rows, or along axes. Without an axis they are square.
 struct Cells {
   Items items;          ///< a glyph is a Texture
   int columns = 0;      ///< of a grid; 0: one row
-  int groups = 0;       ///< a gap after each so many columns and rows; 0: none
+  int groups = 0;       ///< a gap after every `groups` columns and rows; 0: none
   int parts = 1;        ///< items side by side in each cell: a token's choices
-  Name x = {}, y = {};  ///< band axes that the columns and the rows stand on
-  Name scale = {};      ///< one size of cells in all its boxes; of units where an axis has `high`
+  Name x = {}, y = {};  ///< band axes of the columns and the rows
+  Name scale =
+      {};  ///< cells have one size in all boxes with this scale; units where an axis has `high`
 };
-/// Words one after the other, each as wide as it needs: what can be picked, the steps of a method.
-/// Where not all have room, those round the current or picked one.
+/// Words in a row, each as wide as it needs: choices to pick from, the steps of a method.
+/// If they do not all fit, those around the current or picked one are shown.
 struct Chips {
   Items items;
   bool chain = false;  ///< with arrows between them
 };
-/// Stretches of memory: sectors within lines, and which of their bytes are used. What is only outlined
-/// (kWas) was before.
+/// Stretches of memory: sectors within lines, and which of their bytes are used. An outline alone
+/// (kWas) shows a previous stretch.
 struct Strip {
   Items items;
   std::vector<std::int64_t> address = {};
-  std::vector<std::uint64_t> used = {};  ///< a bit for each byte of a stretch of up to 64
+  std::vector<std::uint64_t> used = {};  ///< one bit per byte, for stretches of up to 64 bytes
   int bytes = 32, line = 128;
-  /// The number line that each line of memory fills, one below the other; none: they stand side by side.
+  /// The number line that each memory line spans, one below the other; none: lines are side by side.
   Name x = {};
-  /// Lines that are there whatever is in them, from address 0 on, by name; empty: those of the stretches.
+  /// Names of lines that are always shown, from address 0; empty: only the lines of the stretches.
   std::vector<std::string> names = {};
 };
-/// Bars from `base` to `value`: upright on a band axis `x`, lying on a band axis `y`. Those of two marks
-/// on the same axes stand in each other; a value is written where there is room for all.
+/// Bars from `base` to `value`: vertical on a band axis `x`, horizontal on a band axis `y`. Bars of two
+/// marks on the same axes overlap; values are written if there is room for all of them.
 struct Bars {
   Items items;
   Name x = {}, y = {};
 };
-/// What happened on which lane from when to when; never behind `now`.
+/// Intervals on lanes, with begin and end times; none extends past `now`.
 struct Spans {
-  Items items;  ///< a glyph: so many lanes that a bar fills, from its own on; 0: a thin bar
+  Items items;  ///< glyph: how many lanes a bar spans, from its own on; 0: a thin bar
   std::vector<int> lane = {};
   std::vector<double> begin = {}, end = {};
   double now = 0;
@@ -229,7 +230,7 @@ struct Ring {
   std::vector<int> phase = {}, bytes_expected = {};
   int fill = -1, drain = -1;
 };
-/// A line through the points known so far. It grows along x. A single point is a dot.
+/// A line through the points known so far, growing along x. A single point is a dot.
 struct Curve {
   Key key;
   std::vector<double> x = {}, y = {}, low = {}, high = {};
@@ -238,10 +239,10 @@ struct Curve {
   State state = State::plain;
   bool dashed = false;
   std::uint8_t flags = 0;  ///< kPicked: bolder
-  Ref about = {};          ///< whom it is of: lights up with it
-  Act act = {};            ///< of a click on it, or on its end's words
-  Text end = {};           ///< at its last point, in the box's right margin where it has one
-  bool ends_free = false;  ///< `end` stands at the point itself unless that is near the margin
+  Ref about = {};          ///< the thing it belongs to: lights up with it
+  Act act = {};            ///< on a click on it or its end label
+  Text end = {};           ///< label at its last point, in the box's right margin if it has one
+  bool ends_free = false;  ///< `end` is drawn at the point unless that is near the margin
 };
 /// Events on an axis.
 struct Ticks {
@@ -263,10 +264,10 @@ struct Stacks {
   std::vector<int> kept = {}, tiles = {}, dropped = {};
   int tile = 8;
   Name x = {};
-  /// What is in the piles, of pile 0 first: what is kept, in the order of its places, then what is
-  /// dropped. Empty: drawn as one bar a pile. Their numbers go on from those of `items`.
+  /// The contents of the piles, pile 0 first: kept ones in slot order, then dropped ones.
+  /// Empty: each pile is one bar. Their indices continue after those of `items`.
   Items held = {};
-  /// No kept one stands above `limit.at` slots: a capacity. Without a key: none. Its axis is the piles'.
+  /// A capacity: no kept one is above `limit.at` slots. Without a key: none. Its axis is the piles'.
   Rule limit = {};
 };
 /// A move along a number line.
@@ -284,18 +285,18 @@ struct Wall {
   bool removed = false;
   Text label = {};
 };
-/// A part of an item: from 0 to 1 of its width.
+/// Part of an item: a range of its width, from 0 to 1.
 struct Anchor {
   Key key;
   float from = 0, to = 1;
 };
-/// Lines from anchors to anchors, which they follow wherever these move. Where the items have names each also
-/// marks the part at its end with its own; those from nowhere do that alone.
+/// Lines between anchors that follow the anchors as they move. If the items have names, each line also labels
+/// the part at its end; a line without a start only labels.
 struct Links {
-  Items items;  ///< a glyph: an arrow, something moves there
+  Items items;  ///< glyph: an arrow, since something moves there
   std::vector<Anchor> from = {}, to = {};
 };
-/// A frame round things, also of several boxes: a tile, what the user follows.
+/// A frame around things, possibly in several boxes: a tile, the thing the user follows.
 struct Frame {
   Key key;
   std::vector<Key> round;
@@ -314,7 +315,7 @@ struct Lines {
   std::vector<Text> rows = {};
   enum Voice : std::uint8_t {
     words,    ///< sentences, which wrap
-    formula,  ///< in one width, aligned at their first "="
+    formula,  ///< monospaced, aligned at the first "="
     large     ///< the one number to look at
   } voice = formula;
 };
@@ -332,11 +333,11 @@ struct Mark : std::variant<Cells, Chips, Strip, Bars, Stacks, Spans, Ring, Curve
 };
 /// The items of a mark; nullptr for one that has none.
 const Items* items_of(const Mark& mark);
-/// Of a mark that is one thing; no name for one of items.
+/// The key of a mark that is one thing; an empty name for a mark with items.
 Key key_of(const Mark& mark);
-/// Whether a mark is, or has, the thing of this key.
+/// Whether a mark is, or contains, the thing with this key.
 bool has(const Mark& mark, const Key& key);
-/// Whose item `item` of a mark is, and which of it: those of a pile come after the piles themselves.
+/// The Items that item `item` of a mark is in, and its index there: pile contents come after the piles.
 std::pair<const Items*, int> item_of(const Mark& mark, int item);
 
 /// One name is one domain and one span of pixels in every box that uses it.
@@ -344,27 +345,25 @@ struct Axis {
   Name name;
   enum Kind : std::uint8_t { band, linear, log } kind = linear;
   double low = 0,
-         high = 1;  ///< of a number line; rounded, so that they say nothing ahead of the cursor
-  /// The lesson's own: the same ends in every run, and a unit as long at every stop, so that lengths compare.
+         high = 1;  ///< of a number line; rounded, so they reveal nothing ahead of the cursor
+  /// Set by the lesson: the same ends in every run and one unit length at every stop, so lengths compare.
   bool fixed = false;
-  double step = 0;  ///< between the numbers along it; 0: as there is room
+  double step = 0;  ///< between the numbers along it; 0: as room allows
   int count = 0;    ///< of a band
-  int group = 0;    ///< of a band: a gap after each so many; 0: none
-  int focus = -1;   ///< of a band too long for its box: the item that the window stands round
+  int group = 0;    ///< of a band: a gap after every `group` items; 0: none
+  int focus = -1;   ///< of a band too long for its box: the item the visible window is centred on
   Text title = {};
-  Name group_name = {};    ///< "tile": groups are keys of their own, with their name below the axis
-  int current_group = -1;  ///< the one worked on: washed in every box with this axis; −1: none
-  bool ticks = false;      ///< numbers along it in the box that shows it lowest (leftmost)
-  std::vector<std::string> names =
-      {};  ///< of a band: what its items are called in place of numbers
-  float align =
-      0.5f;  ///< of a band shorter than its room: 0 at the left or top, 1 at the other end
-  float least_slot =
-      5;  ///< of a band, design pixels: where there is less a window shows some items
+  Name group_name = {};  ///< "tile": groups are keys of their own, with their name below the axis
+  int current_group =
+      -1;              ///< the one being processed: shaded in every box with this axis; −1: none
+  bool ticks = false;  ///< numbers along it, in the lowest (leftmost) box that shows it
+  std::vector<std::string> names = {};  ///< of a band: names of its items instead of numbers
+  float align = 0.5f;    ///< of a band shorter than its space: 0 left or top, 1 the other end
+  float least_slot = 5;  ///< of a band, design pixels: with less, a window shows some of the items
 };
 
-/// Where things lie, from the farthest to the nearest to where numbers are multiplied: in a picture the farther stands
-/// above the nearer, at its left or round it.
+/// Where data lives, from farthest from the multipliers to nearest: in a picture the farther place is above the
+/// nearer, left of it or around it.
 enum class Place : std::uint8_t {
   nowhere,
   device_memory,
@@ -373,30 +372,30 @@ enum class Place : std::uint8_t {
   registers,
   tensor_cores
 };
-/// "device memory"; where there is little room "memory".
+/// "device memory"; `brief`: "memory".
 std::string_view name_of(Place place, bool brief = false);
 
-/// How a box stands among others, what room it needs, and where that is what it shows.
+/// How a box is placed among others, the room it needs, and where the data it shows lives.
 struct Layout {
-  /// How boxes in it stand. `either`: below each other, and side by side where they have not the height.
-  /// `wished`: below each other, and side by side where that, and only that, gives them what they wish for.
+  /// How its boxes are arranged. `either`: stacked, or side by side if the height does not suffice.
+  /// `wished`: stacked, or side by side if only that gives them the size they wish for.
   enum Flow : std::uint8_t { row, column, over, either, wished } flow = column;
-  /// Boxes in it share all its room by their weights, where each has its least: rows of a grid.
+  /// Its boxes share all its room by weight if each gets its least size: rows of a grid.
   bool even = false;
-  bool close = false;  ///< boxes in it stand close together: rows of values
-  int rank = 0;        ///< higher ones fold first where there is no room; 0 never does
-  float weight = 1;    ///< its share of the room beyond the least
+  bool close = false;  ///< its boxes are close together: rows of values
+  int rank = 0;        ///< higher ranks fold first where room runs out; 0 never folds
+  float weight = 1;    ///< its share of the room beyond the least size
   float least_width = 4, least_height = 1;  ///< in heights of a line of text
-  float most_height = 0;                    ///< grows no further; 0: as far as there is room
-  float wish = 0;                           ///< so wide and high its numbers are drawn
-  float left = 0, right = 0;                ///< margins for labels, in heights of a line of text
-  Place place = Place::nowhere;             ///< where what it shows lies
+  float most_height = 0;                    ///< upper limit of its height; 0: as room allows
+  float wish = 0;                ///< width and height its numbers need to be drawn, if `wished`
+  float left = 0, right = 0;     ///< margins for labels, in heights of a line of text
+  Place place = Place::nowhere;  ///< where its data lives
 };
-/// A part of the picture. It keeps its place over a run.
+/// Part of the picture. It keeps its place for the whole run.
 struct Box : Layout {
   Key key;
-  Text label = {};  ///< above, or in the left margin where there is one
-  Text value = {};  ///< in the right margin: what the marks come to
+  Text label = {};  ///< above, or in the left margin if there is one
+  Text value = {};  ///< in the right margin: the total of its marks
   std::vector<Mark> marks = {};
   std::vector<Box> boxes = {};
 
@@ -406,16 +405,16 @@ struct Box : Layout {
 Box box(Key key, std::vector<Mark> marks, Text label = {}, const Layout& layout = {});
 /// Boxes side by side.
 Box row(Key key, std::vector<Box> boxes, Layout layout = {});
-/// Boxes below each other, or as `layout` has them.
+/// Boxes below each other, or as `layout` says.
 Box column(Key key, std::vector<Box> boxes, const Layout& layout = {});
 
-/// What is known of a picture before its first step, and stays: domains, rounded, so that they say
-/// nothing ahead of the cursor.
+/// Facts about a picture known before its first step and fixed from then on: domains, rounded so that they
+/// reveal nothing ahead of the cursor.
 struct Extent {
   std::vector<Axis> axes = {};
 };
-/// A domain around these two whose ends are multiples of 1, 2 or 5 times a power of ten. Finite and
-/// apart whatever it is given.
+/// A domain around these two whose ends are multiples of 1, 2 or 5 times a power of ten. The ends are
+/// finite and distinct for any input.
 std::pair<double, double> rounded(double low, double high);
 
 struct Picture {
@@ -429,9 +428,9 @@ struct Picture {
 };
 #undef TILESTEP_COPIED_ELSEWHERE
 
-/// What is not as this file says, a sentence each: keys that stand twice, columns of another length
-/// than their items, axes, anchors and frames of what is not there, values that are no numbers where a
-/// place is needed, boxes without size, short texts longer than long ones. Nothing if all is well.
+/// Violations of this file's rules, one sentence each: duplicate keys, columns whose length differs from
+/// their items', references to missing axes, anchors or frames, non-numbers where a position is needed,
+/// boxes without size, short texts longer than long ones. Empty if the picture is valid.
 std::vector<std::string> problems(const Picture& picture);
 
 }  // namespace tilestep::picture

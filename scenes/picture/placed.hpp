@@ -35,28 +35,28 @@ inline Area joined(const Area& a, const Area& b) {
 
 enum class Face : std::uint8_t { note, body, bold, section, mono_note, mono, mono_large };
 
-/// The type that the picture is set in, as its renderer measures it, in real pixels.
+/// Font metrics of the picture's renderer, in real pixels.
 class Metrics {
  public:
   virtual ~Metrics() = default;
   virtual float width(std::string_view text, Face face) const = 0;
   virtual float height(Face face) const = 0;  ///< of a line
-  /// A length of the design (at 100 %).
+  /// A design length (at 100 %) in real pixels.
   virtual float px(float design) const = 0;
 };
 
 /// Drawn in this order; within a layer in the order of the vectors, rectangles before lines.
 enum class Layer : std::uint8_t { ground, body, over };
 
-/// How a primitive comes where there was none of its key, if it does not fly from another.
+/// How a primitive with a new key appears, if it does not fly from another.
 enum class Entry : std::uint8_t { fades, rises, falls, from_left, from_right };
 
-/// Which thing a primitive is of. A thing can have several: `part` tells them apart.
+/// The thing a primitive belongs to. A thing can have several primitives, distinguished by `part`.
 struct Identity {
   Key key;
   std::uint8_t part = 0;
   int mark = -1,
-      item = -1;  ///< in the picture: its marks in the order of their boxes, and their items
+      item = -1;  ///< in the picture: index of the mark, in box order, and of its item
 };
 
 /// A rectangle, or a sign that fills one.
@@ -73,14 +73,14 @@ struct Piece {
     down,
     cross,
     frame,
-    stripes,  ///< in the panel's colour, over what is filled
-    slab  ///< under all that lies in a Place: the nearer that is to the tensor cores, the less heat
+    stripes,  ///< in the panel's colour, over a fill
+    slab      ///< under everything in a Place: the nearer to the tensor cores, the less heat
   };
   Identity of;
   Area area;
   Kind kind = fill;
   State state = State::plain;
-  std::uint8_t tone = 0;   ///< a category; 0: by the state alone
+  std::uint8_t tone = 0;   ///< a category; 0: coloured by state only
   std::uint8_t flags = 0;  ///< of Flags
   Layer layer = Layer::body;
   Entry entry = Entry::fades;
@@ -100,27 +100,27 @@ struct Stroke {
   float alpha = 1;
 };
 
-/// What text is for; a renderer chooses its colour.
+/// The purpose of a text; the renderer chooses its colour.
 enum class Ink : std::uint8_t { text, muted, faint, accent, wrong, tone, on_piece };
 
 /// The key of the sentence above the picture.
 inline constexpr Key kHeadline{"sentence"};
 
-/// Of a box the part that is its place, and the first of its name's lines.
+/// Identity::part of a box's place slab, and of the first line of its name.
 inline constexpr std::uint8_t kPlacePart = 252;
 
 /// A line of text.
 struct Words {
   Identity of;
   std::string text = {};
-  Area area = {};  ///< all of it, as Metrics says
+  Area area = {};  ///< its full extent, by Metrics
   Face face = Face::note;
   Ink ink = Ink::muted;
   std::uint8_t tone = 0;
   State state = State::plain;
   bool patch = false;  ///< on a patch of the panel's colour, since lines may run under it
   int on = -1;         ///< Ink::on_piece: the index of the piece it stands on
-  Ref about = {};      ///< the symbol that it is
+  Ref about = {};      ///< the symbol it is
   float alpha = 1;
 };
 
@@ -129,24 +129,24 @@ struct Room {
   Key key;
   Area area;
   Point least;  ///< below this it cannot be read
-  Area whole;   ///< with what stands in its margins
+  Area whole;   ///< including its margins' contents
   Place place = Place::nowhere;
 };
 
-/// What a thing reads that is not an item with a value: a row of words, a group, a box with its value.
+/// The text of a thing that is not an item with a value: a row of words, a group, a box with its value.
 struct Said {
   Key key;
   std::string label, value;
   Area area;
 };
 
-/// Where a thing comes from or goes to, as its Way says.
+/// Where a thing flies from or to, by its Way.
 struct Flight {
   Key key;
   Way way;
 };
 
-/// A number line as it stands on screen: what a point of it reads.
+/// A number line on screen: maps a point to its value.
 struct Scale {
   Name axis;
   bool upright = false;
@@ -166,20 +166,20 @@ struct Placed {
   std::vector<Room> rooms;
   std::vector<Said> said;
   std::vector<Key> folded;            ///< boxes that had no room
-  std::vector<std::string> short_of;  ///< what had no room for its text in full, a sentence each
+  std::vector<std::string> short_of;  ///< texts that did not fit in full, one sentence each
   std::vector<Flight> flights;
   std::vector<Scale> scales;  ///< of linear axes
 };
 
-/// Lays `picture` out in `area`. Whatever is in it: a size of nothing, values that are no numbers, no
-/// item at all, a million of them. The same input gives the same output.
+/// Lays out `picture` in `area`, whatever it holds: a size of zero, values that are not numbers, no
+/// items or a million of them. The same input gives the same output.
 Placed place(const Picture& picture, Area area, const Metrics& metrics);
 
-/// An item's value as it is written: "4.0", "≈0", "−∞", "12 MB"; its name if it has one, nothing if it
-/// has neither.
+/// An item's value as written: "4.0", "≈0", "−∞", "12 MB"; its name if it has one; empty if it has
+/// neither.
 std::string written(const Items& items, int item);
 std::string written(float value, const Format& format);
-/// All marks of a picture in the order of their boxes, as Identity::mark counts them.
+/// All marks of a picture in box order, as indexed by Identity::mark.
 std::vector<const Mark*> marks_of(const Picture& picture);
 
 }  // namespace tilestep::picture

@@ -12,7 +12,7 @@
 #include "scenes/picture/key_index.hpp"
 #include "scenes/picture/placed.hpp"
 
-/// What the files that lay a picture out share.
+/// Shared by the files that lay out a picture.
 namespace tilestep::picture {
 
 /// An axis on screen, in one direction.
@@ -21,24 +21,24 @@ struct Span {
   bool upright = false;      ///< along y: a band runs down, numbers run up
   float from = 0, to = 1;    ///< real pixels, from < to
   int first = 0, count = 0;  ///< the items of a band that are in sight
-  float slot = 1, gap = 0;   ///< of a band: an item's room, and what is free between groups
+  float slot = 1, gap = 0;   ///< of a band: an item's room, and the gap between groups
 
   bool band() const { return axis->kind == Axis::band; }
   bool shows(int item) const { return item >= first && item < first + count; }
-  /// The near edge of an item's slot; that of the first one out of sight is where the last one ends.
+  /// The near edge of an item's slot; for the first item out of sight, the end of the last visible one.
   float begin(int item) const;
   float middle(int item) const { return begin(item) + slot / 2; }
-  /// Of a value; of a band 2.5 is the middle of item 2. Never outside the span, whatever the value is.
+  /// The position of a value; on a band, 2.5 is the middle of item 2. Always within the span.
   float at(double value) const;
 };
 
-/// Height of the strip that shows all of a band of which the boxes show a window; design pixels.
+/// Height of the strip that shows a whole band when the boxes show only a window; design pixels.
 inline constexpr float kOverview = 14;
 
-/// Numbers along an axis with their words, at most so many.
+/// Numbers along an axis with their labels, at most `most`.
 std::vector<std::pair<double, std::string>> ticks_of(const Axis& axis, int most);
 
-/// How words of something in a state are written.
+/// The ink for words about something in this state.
 inline Ink ink_of(State state, Ink otherwise = Ink::muted) {
   switch (state) {
     case State::current:
@@ -54,14 +54,14 @@ inline Ink ink_of(State state, Ink otherwise = Ink::muted) {
   }
 }
 
-/// Lays one picture out. `place` makes one, runs it once and takes the result.
+/// Lays out one picture. `place` makes one, runs it once and takes the result.
 class Placer {
  public:
   Placer(const Picture& picture, Area area, const Metrics& metrics, const std::vector<Key>& off);
   Placed run();
 
  private:
-  /// A box with what is known of its place.
+  /// A box and its layout so far.
   struct Node {
     const Box* box = nullptr;
     std::vector<Node> inner;
@@ -114,7 +114,7 @@ class Placer {
   float width(const std::vector<Run>& runs, Face face) const;
   float height(Face face) const { return metrics_.height(face); }
   float px(float design) const { return metrics_.px(design); }
-  /// The longest form that has room; those of a group take one together.
+  /// The longest form that fits; a group shares one form.
   const std::vector<Run>& form(const Text& text, float room, Face face);
   /// One line; returns its width.
   float say(const std::vector<Run>& runs, Point at, Face face, Ink ink, Identity of);
@@ -125,7 +125,7 @@ class Placer {
   void say_centered(std::string text, Point middle, Face face, Ink ink, Identity of);
   /// In the middle of the last piece.
   void say_on(std::string text, Identity of, Face face = Face::mono_note, Ink ink = Ink::on_piece);
-  /// As much of a text as has room, with an ellipsis: where it has no shorter form.
+  /// As much of a text as fits, with an ellipsis, if it has no shorter form.
   std::string cut(const std::string& text, float room, Face face) const;
   void drop_patches();
   /// Words in lines of at most `room`; empty if they need more than `most` lines.
@@ -136,7 +136,7 @@ class Placer {
   Identity id(const Key& key, int part = 0) const {
     return {key, static_cast<std::uint8_t>(part), mark_, -1};
   }
-  /// A piece in the look that its item has. Good until the next piece.
+  /// A piece with the look of its item. Valid until the next piece.
   Piece& put_item(const Items& items, int item, Area area, Piece::Kind kind = Piece::fill,
                   int part = 0);
   void put_stroke(Stroke stroke) { out_.strokes.push_back(std::move(stroke)); }
@@ -183,7 +183,7 @@ class Placer {
   void put(const Ledger& ledger);
   void put_label(const Text& label, float room, const Key& of, Ink ink,
                  const std::function<Point(float width)>& place);
-  /// Where a thing stands, for those that hold on to it: the first place that it was given.
+  /// The position of a thing, for anchors to it: the first one it was given.
   void stands(const Key& key, const Area& area) { places_.emplace_back(key, area); }
   bool find(const Key& key, Area& area);
   float gap_in(const Box& box) const { return box.close ? px(2) : gap_; }
@@ -197,12 +197,12 @@ class Placer {
   const std::vector<Key>& off_;
   Placed out_;
   bool dense_ = false;    ///< little room: smaller type
-  bool wishes_ = false;   ///< what boxes wish for is what they need
-  bool granted_ = false;  ///< they have it side by side
-  bool turned_ = false;   ///< little height: what may stand side by side does
+  bool wishes_ = false;   ///< boxes' wishes count as needs
+  bool granted_ = false;  ///< wishes are met side by side
+  bool turned_ = false;   ///< little height: boxes that may be side by side are
   float em_ = 1, gap_ = 1;
   std::map<Name, const Axis*> axes_;
-  std::map<std::pair<Name, bool>, const Box*> lowest_;  ///< who says the words of an axis
+  std::map<std::pair<Name, bool>, const Box*> lowest_;  ///< the box that labels an axis
   std::map<std::pair<Name, bool>, Span> spans_;         ///< by axis and whether upright
   std::map<Name, float> cell_;                          ///< size of cells by their scale
   std::map<Name, int> rung_;                            ///< of texts of a group
@@ -213,7 +213,7 @@ class Placer {
   std::vector<const Node*> shown_;
   int next_mark_ = 0;
 
-  /// A curve's words, which stand at its end.
+  /// A curve's label at its end.
   struct End {
     const Curve* curve;
     int mark;

@@ -4,7 +4,7 @@
 
 namespace tilestep::picture {
 
-/// What a colour is for. Who draws has one for each; nobody else names colours.
+/// The purpose of a colour. Each renderer has a colour per role; nothing else names colours.
 enum class Role : std::uint8_t {
   background,  ///< behind everything
   panel,       ///< the panels
@@ -35,10 +35,10 @@ enum class Role : std::uint8_t {
 inline constexpr int kRoleCount = static_cast<int>(Role::stark) + 1;
 inline constexpr int kToneCount = kRoleCount - static_cast<int>(Role::blue);
 
-/// So many numbered things (requests, experts, k-tiles) have a tone each, which also those who see no red or no green
-/// tell apart; none is near what is current or wrong.
+/// Up to this many numbered things (requests, experts, k-tiles) have a tone each. The tones can be told apart with
+/// red-green colour blindness too; none resembles `current` or `wrong`.
 inline constexpr int kCategories = 8;
-/// The tone of thing `number` of `of`. Of more than eight none has one, so that none comes twice: numbers tell them apart.
+/// The tone of thing `number` of `of`; none if `of` exceeds eight, since tones would repeat.
 constexpr std::uint8_t category_tone(int number, int of = kCategories) {
   // The last two are those of m and ℓ.
   constexpr std::uint8_t kTones[kCategories] = {3, 10, 1, 11, 8, 9, 5, 4};

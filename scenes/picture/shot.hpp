@@ -6,29 +6,29 @@
 #include "scenes/picture/placed.hpp"
 
 /// \file
-/// A shot: the part of a picture that is on show while something in it is the subject.
+/// A shot: the part of a picture that is shown while something in it is the subject.
 namespace tilestep::picture {
 
-/// A letter beside a strip: the strip's name, which stays with it.
+/// A letter beside a strip: the strip's name, which stays with the strip.
 bool is_name(const Box& box);
 
-/// Boxes that stand aside while the things named `subject` ("m", "stage_2") are the subject: the outermost ones that hold
-/// none of them and share no band with a box that does. Some come back until half of `area` is filled, those on the bands
-/// go where the subject has no room. Nothing stands aside in a picture of three boxes in which the first of `subject` is
-/// the largest thing, or if none of `subject` is in it.
+/// Boxes to hide while the things named `subject` ("m", "stage_2") are the subject: the outermost ones that contain
+/// none of them and share no band with a box that does. Some are shown again until half of `area` is filled; boxes on
+/// the bands are hidden too if the subject has no room. Nothing is hidden in a picture of three boxes whose largest
+/// thing is the first of `subject`, or if the picture has none of `subject`.
 std::vector<const Box*> beside(const Picture& picture, const std::vector<std::string>& subject,
                                const Area& area, const Metrics& metrics);
 
-/// Of the picture's area: what the boxes on show take together at least.
+/// The least share of the picture's area that the shown boxes fill together.
 inline constexpr float kFilled = 0.5f;
-/// The share of the picture that its boxes take: those on axes their room, others what is in them.
+/// The share of the picture that its boxes fill: boxes on axes count whole, others only by their contents.
 float filled_by(const Picture& picture, const Placed& placed);
 
-/// Lays out all but the boxes `off`, whose room the others have.
+/// Lays out all but the boxes `off`; the others get their room.
 Placed place(const Picture& picture, Area area, const Metrics& metrics,
              const std::vector<Key>& off);
 
-/// The room that the marks of a box and of those in it take; the box' own room if it has none.
+/// The area of the marks in a box and in its boxes; the box's own area if there are none.
 Area content_of(const Key& box, const Picture& picture, const Placed& placed);
 
 }  // namespace tilestep::picture

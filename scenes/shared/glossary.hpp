@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-/// The words of the field: what assets/glossary.md says, in a form that can be searched and linked.
+/// The glossary: assets/glossary.md in a form that can be searched and linked.
 namespace tilestep::scenes {
 
 struct Term {
@@ -16,17 +16,17 @@ struct Term {
   std::string first_sentence;        ///< plain text; stands alone
   std::vector<std::string> related;  ///< ids of the terms that `text` links, in its order
   std::vector<std::string> lessons;  ///< names of the lessons that show it ("online-softmax")
-  /// Lessons in whose texts its everyday word means this ("key", "value"); empty: everywhere.
+  /// Lessons in whose texts this everyday word is the term ("key", "value"); empty: all.
   std::vector<std::string> only_in;
 };
 
-/// As plain text on one line.
+/// The first sentence as plain text on one line.
 std::string first_sentence(std::string_view markdown);
 
 /// Reads a glossary. A term is a heading `## Name`, then comments on lines of their own if there are
 /// any, `<!-- also: alias, alias -->` and `<!-- only in: lesson -->`, its text, and a last line
-/// `Seen in: [Title](lesson:name)`. Throws Error for a name or alias that stands there twice, a term
-/// without text, and a link to a term that is not there.
+/// `Seen in: [Title](lesson:name)`. Throws Error for a duplicate name or alias, a term without
+/// text, and a link to a missing term.
 std::vector<Term> parse_glossary(std::string_view markdown);
 
 /// The terms of assets/glossary.md, in its order (alphabetical).
@@ -45,9 +45,9 @@ struct TermMention {
   std::size_t begin = 0, size = 0;  ///< bytes of the text
 };
 
-/// Where terms occur first in `markdown`, in the order of the text: whole words, a plural s allowed, the
-/// longest term where several fit, capitals inside a word as they are ("ZeRO" is not zero). Headings, code, links and comments are left out. `lesson` is the one
-/// that the text belongs to; without it, terms with `only_in` are not looked for.
+/// First occurrences of terms in `markdown`, in text order: whole words, a plural s allowed, the longest
+/// matching term, capitals inside a word as they are ("ZeRO" is not zero). Headings, code, links and comments are
+/// skipped. `lesson` is the lesson that the text belongs to; without it, terms with `only_in` are not searched.
 std::vector<TermMention> terms_in(std::string_view markdown, std::string_view lesson = {});
 
 }  // namespace tilestep::scenes

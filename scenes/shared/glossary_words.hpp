@@ -19,7 +19,7 @@ struct Word {
 std::vector<Word> words_of(std::string_view text);
 /// The words of `text` with a space between.
 std::string folded(std::string_view text);
-/// `markdown` of the same length with everything blotted out that is no running text: headings, code,
+/// `markdown` at the same length, with everything blanked that is not running text: headings, code,
 /// links, comments.
 std::string prose(std::string_view markdown);
 

@@ -179,7 +179,7 @@ class Reader {
     if (course_word(inside)) return;
     if (!inside.starts_with("stop:") && inside != "more") {
       fail(line_,
-           "a comment stands on a line of its own and is <!-- stop: … --> or <!-- more -->, or in "
+           "a comment must stand on its own line and be <!-- stop: … --> or <!-- more -->, or in "
            "the introduction <!-- before: … --> or <!-- after: … -->");
     }
     if (more_) fail(line_, "after <!-- more --> there are no stops and no second <!-- more -->");
@@ -197,7 +197,7 @@ class Reader {
       if (!inside.starts_with(word)) continue;
       std::string& target = guide_.*member;
       if (!guide_.stops.empty() || !target.empty()) {
-        fail(line_, fmt::format("<!-- {} … --> stands once, before the first stop", word));
+        fail(line_, fmt::format("<!-- {} … --> must stand once, before the first stop", word));
       }
       target = trimmed(inside.substr(std::string_view(word).size()));
       return true;
@@ -230,7 +230,7 @@ class Reader {
     const bool chip = target.starts_with(kTry), light = target.starts_with(kLight);
     if (!chip && !light && !target.starts_with("https://") && !target.starts_with("http://")) {
       fail(line,
-           fmt::format("a link to '{}' is none of try:, light:, https:// and http://", target));
+           fmt::format("a link to '{}' is not one of try:, light:, https:// and http://", target));
     }
     if ((chip || light) && !of_stop) {
       fail(line,

@@ -9,35 +9,35 @@
 
 /// \file
 /// The guided path in a lesson's Markdown. A stop is a heading with a comment on its own line right before
-/// it, which says where the scene stands while one reads the text below:
+/// it, which sets the scene for the text below:
 ///
 ///     <!-- stop: step=2 phase=rescale preset=rising tile_width=4 light=m,score_5 kind=surprise -->
 ///     ## The maximum moves, and the past shrinks
 ///
-/// `step` is the number of completed coarse steps (0 unless said; beyond the last: the last), `phase` the
-/// name or number of a phase inside it (the last unless said; `_` stands for a blank in a name), `light`
-/// keys of the picture, `kind` and `tab` one of `guide_kinds` and `guide_tabs`; all else are knobs. `view`
-/// names the chart under Measured that the text speaks of and `filter=id:value` sets one of its filters (`_` stands for a
-/// blank in either); `tab=measured` opens it. `ask` is the kind of the question that stands before that step: it is asked first, and the text comes after it. What
-/// stands before the first stop is the introduction, what stands after `<!-- more -->` needs no scene. In the
-/// introduction `<!-- before: … -->` and `<!-- after: … -->` say what the course says of the lesson.
+/// `step` is the number of completed coarse steps (default 0; beyond the last: the last), `phase` the name
+/// or number of a phase in it (default: the last; `_` stands for a blank in a name), `light` keys of the
+/// picture, `kind` and `tab` one of `guide_kinds` and `guide_tabs`; all others are knobs. `view` names the
+/// chart under Measured that the text discusses and `filter=id:value` sets one of its filters (`_` stands
+/// for a blank in either); `tab=measured` opens it. `ask` is the kind of the question before that step: it is asked
+/// first, and the text follows. Text before the first stop is the introduction, text after `<!-- more -->` needs no
+/// scene. In the introduction, `<!-- before: … -->` and `<!-- after: … -->` give the course's prerequisites and goals.
 ///
 /// Inside a stop `[stride 32](try:stride=32)` is a chip that sets knobs on top of the stop's (several:
-/// `try:stride=32&element_bytes=1`), and `[m](light:m)` lights a thing while it is pointed at.
+/// `try:stride=32&element_bytes=1`), and `[m](light:m)` lights a thing while the user points at it.
 namespace tilestep::scenes {
 
-/// An experiment: what its chip says, and the knobs that it sets on top of its stop's.
+/// An experiment: its chip's label, and the knobs it sets on top of its stop's.
 struct Try {
   std::string label;
   lab::Settings settings;
   bool operator==(const Try&) const = default;
 };
 
-/// A stretch of the guided path, and where the scene stands while it is read.
+/// A stop of the guided path, and the state of the scene while it is read.
 struct GuideStop {
   std::string title;               ///< the heading, without its #
   std::string text;                ///< Markdown below the heading
-  lab::Settings settings;          ///< the knobs that it names; the others stand at their defaults
+  lab::Settings settings;          ///< the knobs that it names; the others are at their defaults
   int step = 0;                    ///< completed coarse steps; may be beyond the last: the last
   std::string phase;               ///< name or number of one inside that step; empty: the last
   std::vector<std::string> light;  ///< keys of the picture, as picture::to_text writes them
@@ -45,44 +45,44 @@ struct GuideStop {
   std::string tab;                 ///< "data", "measured", "kernel" or empty: that overlay opens
   std::string view;  ///< of the Measured tab, by name; empty: the one that was chosen last
   std::string filter,
-      filtered;            ///< a filter of that view by id, and its value; empty: as they stand
-  std::string ask;         ///< kind of the question before `step`; empty: none is asked first
+      filtered;            ///< a filter of that view by id, and its value; empty: unchanged
+  std::string ask;         ///< kind of the question before `step`; empty: none
   std::vector<Try> tries;  ///< the chips of `text`, in its order
-  /// What it is about: what it lights and what its text can light.
+  /// Its subject: the things it lights and those its text can light.
   std::vector<std::string> subject() const;
 };
 
-/// A lesson's text. Without any stop all of it is introduction and more.
+/// A lesson's text. Without stops it is all `intro` and `more`.
 struct Guide {
-  std::string before;  ///< what one should know, of `<!-- before: … -->`; empty: not said
-  std::string after;   ///< what one can do afterwards, of `<!-- after: … -->`
+  std::string before;  ///< prerequisites, from `<!-- before: … -->`; empty: not given
+  std::string after;   ///< learning goals, from `<!-- after: … -->`
   std::string intro;   ///< Markdown before the first stop, the title included
   std::vector<GuideStop> stops;
   std::string more;  ///< Markdown after `<!-- more -->`
 };
 
-/// What `kind` and `tab` may be.
+/// The allowed values of `kind` and `tab`.
 const std::vector<std::string>& guide_kinds();
 const std::vector<std::string>& guide_tabs();
 
-/// Reads the guided path of a lesson with these knobs. Throws Error that names the line
-/// and the allowed values: a stop without a heading or with an unknown word, a value that its knob does not
-/// take, a link of an unknown kind, a chip or a light outside of a stop.
+/// Reads the guided path of a lesson with these knobs. Throws Error naming the line and the allowed
+/// values for: a stop without a heading or with an unknown word, a value that its knob refuses, a link of
+/// an unknown kind, a chip or a light outside a stop.
 Guide parse_guide(std::string_view markdown, const lab::Knobs& knobs);
 
-/// The phase of a stop among those of a trace: the steps of other settings may have others. Throws Error with the allowed
-/// values for one that is not there, or whose name several have.
+/// The phase of a stop among those of a trace, since steps of other settings may have other phases. Throws Error with
+/// the allowed values for a phase that does not exist or whose name is ambiguous.
 int phase_of(const GuideStop& stop, const std::vector<std::string>& phase_names);
-/// Where the question of a stop is asked: at the end of the step before.
+/// The cursor at which the question of a stop is asked: the end of the step before.
 Cursor asked_at(const GuideStop& stop, const StepAxis& steps);
-/// Where a stop stands in a trace of these steps; of a phase that they do not have, at its step's beginning.
+/// The cursor of a stop in a trace with these steps; the beginning of its step if its phase does not exist.
 Cursor cursor_at(const GuideStop& stop, const StepAxis& steps);
 
 /// The Markdown of a lesson, as built into the program: assets/lessons/<chapter>/<lesson>.md. Throws Error
 /// (unavailable) if it was not built in.
 std::string_view lesson_text(std::string_view lesson);
 
-/// A link in Markdown; those in code are none.
+/// A link in Markdown; links in code do not count.
 struct GuideLink {
   std::string label;  ///< as written
   std::string target;

@@ -15,8 +15,8 @@
 
 namespace tilestep::scenes {
 
-/// One lesson's picture, words and numbers: pure functions of the report that is loaded and of the view.
-/// Draws nothing, launches nothing, never blocks. Shows only what is known at the view's cursor.
+/// One lesson's picture, words and numbers: pure functions of the loaded report and the view.
+/// Draws nothing, launches nothing, never blocks. Shows only data known at the view's cursor.
 class Scene {
  public:
   virtual ~Scene() = default;
@@ -24,65 +24,65 @@ class Scene {
   virtual std::string_view lesson() const = 0;
   /// Another scene of this lesson, without a report.
   virtual std::unique_ptr<Scene> blank() const = 0;
-  /// Takes a report of this lesson. Throws Error if its trace is not of the lesson's form.
+  /// Loads a report of this lesson. Throws Error if its trace does not have the lesson's format.
   virtual void load(const lab::Report& report) = 0;
-  /// The report that is shown; nullptr: none.
+  /// The report shown; nullptr: none.
   virtual const lab::Report* report() const = 0;
   virtual StepAxis steps() const = 0;
-  /// How much of its work is done at `cursor`, in a unit that runs with other knobs share (keys, terms);
-  /// never falls. Two runs side by side walk by the share of it. By default: steps and their phases.
+  /// Work done at `cursor`, in a unit that runs with other knobs share (keys, terms); never decreases.
+  /// Two runs side by side advance by the fraction of it. By default: steps and their phases.
   virtual double progress(Cursor cursor) const;
 
-  /// What is known before the first step: domains and counts, rounded.
+  /// Facts known before the first step: domains and counts, rounded.
   virtual picture::Extent extent() const { return {}; }
   virtual picture::Picture picture(const picture::Extent& extent, const View& view) const = 0;
-  /// A sentence about a thing of the picture, shown while it is pointed at; empty: none.
+  /// A sentence about a thing of the picture, shown while the pointer is on it; empty: none.
   virtual std::string explain(const View& /*view*/, const picture::Key& /*key*/) const {
     return {};
   }
-  /// Words of the texts, the readouts and the kernel that name things, each in the tone of its thing.
+  /// Words in texts, readouts and the kernel that name things, each in the tone of its thing.
   virtual std::vector<picture::Symbol> symbols(const View& /*view*/) const { return {}; }
   /// Numbers beside the picture.
   virtual std::vector<Readout> readouts(const View& view) const = 0;
-  /// What the Measured tab shows of a bench.
+  /// What the Measured tab shows for a bench.
   virtual measured::Spec measured_spec() const { return {}; }
-  /// The lines of the kernel that the view is at.
+  /// The kernel lines that the view is at.
   virtual SourceMark source(const View& view) const = 0;
-  /// The question before the step after the view's; nothing if there is none to ask.
+  /// The question before the view's next step; nothing if there is none.
   virtual std::optional<Question> question(const View& view) const = 0;
-  /// What is asked before the Measured tab shows its views, answered from the rows that it then shows
+  /// Questions asked before the Measured tab shows its views, answered by the rows that it then shows
   /// (`bench`: a bench of this lesson, measured or recorded).
   virtual std::vector<Question> measured_questions(const lab::Report& /*bench*/) const {
     return {};
   }
-  /// What happens in the trace, in its order.
+  /// The events of the trace, in order.
   virtual std::vector<Event> events() const { return {}; }
   /// Ids of the one to three knobs that a presenter needs at hand.
   virtual std::vector<std::string> stage_knobs() const { return {}; }
 
-  /// Which row of a table under Data belongs to the view; −1: none. By default the step's.
+  /// The row of a table under Data for this view; −1: none. By default the step's row.
   virtual int table_row(std::string_view table_id, const View& view) const;
-  /// From which cursor on a cell under Data is known; before, it is not on show. By default what the
-  /// first column names is known at once, a step's row when the step is through, all else at the end.
+  /// The cursor from which a cell under Data is known; before that it is hidden. By default the first
+  /// column is known from the start, a step's row once the step is complete, everything else at the end.
   virtual Cursor known(const lab::Table& table, int row, int column) const;
-  /// What a row under Data is about: the number in its first column, and the step that it is.
+  /// The subjects of a row under Data: the number in its first column, and its step.
   virtual std::vector<picture::Subject> subjects_of_row(std::string_view table_id, int row) const;
-  /// What a column under Data is about: the symbol at its head lights up with it; none: of nothing in particular.
+  /// The subject of a column under Data: the symbol in its head lights up with it; none: no particular one.
   virtual std::optional<picture::Subject> subject_of_column(std::string_view /*table_id*/,
                                                             std::string_view /*column_id*/) const {
     return std::nullopt;
   }
-  /// The knobs that change where an item with Act::set is dropped on another thing (clicked: on itself).
+  /// The knobs to change when an item with Act::set is dropped on another thing (clicked: on itself).
   virtual std::optional<lab::Settings> dropped(const View&, const picture::Key& /*item*/,
                                                const picture::Key& /*onto*/) const {
     return std::nullopt;
   }
-  /// Where a click on an item with Act::go leads, or on one with Act::drag that does not move; by default to the
-  /// step that it is about.
+  /// The target of a click on an item with Act::go, or of a drag with Act::drag that does not move; by default the
+  /// step that the item is about.
   virtual std::optional<Cursor> leads_to(const View&, const picture::Key& /*item*/) const {
     return std::nullopt;
   }
-  /// The knobs that change where an item with Act::drag is dragged to a value on its axis.
+  /// The knobs to change when an item with Act::drag is dragged to a value on its axis.
   virtual std::optional<lab::Settings> dragged(const View&, const picture::Key& /*item*/,
                                                double /*value*/) const {
     return std::nullopt;
@@ -91,8 +91,8 @@ class Scene {
 
 /// Whether the report has this check and it failed.
 bool fails(const lab::Report& report, std::string_view check);
-/// What stands beside the picture: the scene's readouts, and at the end what of the run failed its check, so that no
-/// number of a kernel that computes something else stands there as if it were right.
+/// The numbers beside the picture: the scene's readouts, and at the end the run's failed checks, so that numbers of an
+/// incorrect kernel are never shown as if they were right.
 std::vector<Readout> readouts_of(const Scene& scene, const View& view);
 
 /// All scenes, in teaching order (scenes/catalog.cpp, the one table).

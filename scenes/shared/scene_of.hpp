@@ -10,7 +10,7 @@
 namespace tilestep {
 
 namespace scenes {
-/// Which lesson a trace is of, and how it is read.
+/// The lesson that a trace belongs to, and how to read it.
 template <class Trace>
 struct OwnerOf;
 }  // namespace scenes
@@ -32,8 +32,8 @@ struct OwnerOf;
 
 namespace tilestep::scenes {
 
-/// What the scenes of all lessons hold alike: the report that is shown and its trace. A lesson's
-/// scene says in `loaded` what steps it has, and sets what else follows from the trace:
+/// The common part of all lessons' scenes: the report shown and its trace. A lesson's scene returns its
+/// steps from `loaded`, and sets everything else that follows from the trace:
 ///
 ///     class TilingScene final : public SceneOf<tiling::Trace> {
 ///       …
@@ -58,8 +58,8 @@ class SceneOf : public Scene {
   }
 
  protected:
-  /// Called when `trace_` and `report_` are new; `before` is the trace that was shown until now. Says in
-  /// `events_` what happens, in order.
+  /// Called when `trace_` and `report_` are new; `before` is the trace shown until now. Fills `events_` in
+  /// order and returns the steps.
   virtual StepAxis loaded(const Trace& before) = 0;
 
   Trace trace_;

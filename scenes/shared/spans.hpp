@@ -18,7 +18,7 @@ inline picture::Box labelled(picture::Key key, picture::Box inner, picture::Text
   return made;
 }
 
-/// picture::Spans of requests, of so many, that are made one by one.
+/// picture::Spans of `of` requests, built one by one.
 struct SpanList {
   picture::Spans spans;
   std::vector<int> requests;

@@ -9,16 +9,16 @@
 
 namespace tilestep::scenes {
 
-/// What a scene whose steps are the rows of one table says of itself.
+/// Names in a scene whose steps are the rows of one table.
 struct StepNames {
-  std::string noun;                 ///< what a step is called: "round"
-  std::string table;                ///< id of the table with a row a step
+  std::string noun;                 ///< the word for a step: "round"
+  std::string table;                ///< id of the table with one row per step
   std::string source;               ///< asset path of the kernel
   std::vector<std::string> phases;  ///< of a step, in order: each names a mark `// [step: add]`
 };
 
-/// The row of the last step that `cursor` has completed as readouts, a column each, said to be traced on
-/// `device`. The column that counts the steps, called `names.noun`, is left out.
+/// The row of the last step completed at `cursor` as readouts, one per column, with the source "traced on
+/// `device`". The column that counts the steps, called `names.noun`, is omitted.
 std::vector<Readout> row_readouts(const StepNames& names, const lab::Table& rows,
                                   std::string_view device, Cursor cursor);
 /// The marked lines of a step's phases.
@@ -26,7 +26,7 @@ SourceMark phase_lines(const StepNames& names, Cursor cursor);
 /// The table of the steps. Throws Error unless the report has it, with `steps` rows.
 const lab::Table& step_rows(const StepNames& names, const lab::Report& report, int steps);
 
-/// A scene whose coarse steps are the rows of one of its report's tables. It wants the picture and the
+/// A scene whose coarse steps are the rows of one of its report's tables. A lesson adds the picture and the
 /// questions; the rest follows from the report.
 template <class Trace>
 class StepScene : public SceneOf<Trace> {

@@ -13,7 +13,7 @@
 
 namespace tilestep::scenes {
 
-/// The pictures of one run: each is made once, and kept while one steps round it.
+/// The pictures of one run: each is made once, and kept while the user steps around it.
 class Reel {
  public:
   using Shown = std::shared_ptr<const ui::ShownPicture>;
@@ -21,16 +21,16 @@ class Reel {
   explicit Reel(std::unique_ptr<Scene> scene) : scene_(std::move(scene)) {}
   Scene& scene() const { return *scene_; }
 
-  /// A new report: nothing of before is shown any more.
+  /// Loads a new report: nothing of the old one is shown any more.
   void renew();
-  /// Where pictures are laid out, and with which run they share their domains; nullptr: none.
+  /// The area to lay out pictures in, and the run to share domains with; nullptr: none.
   void use(picture::Area area, float scale, const Reel* other);
   /// Outlines the trains of another picture below its own, called `name`; null: none.
   void show_earlier(std::shared_ptr<const picture::Picture> earlier, std::string name);
   const picture::Area& area() const { return area_; }
-  /// Leaves out the boxes that stand aside for these things. Returns whether that is another shot.
+  /// Hides the boxes beside these things. Returns whether that is another shot.
   bool shoot(const std::vector<std::string>& subject);
-  /// Of what is left out in `area`: its key and what it is called.
+  /// The boxes hidden in `area`: key and name of each.
   const std::vector<std::pair<picture::Key, std::string>>& aside(const View& view,
                                                                  const picture::Area& area);
   picture::Placed placed(const picture::Picture& picture, const picture::Area& area) const {
@@ -40,9 +40,9 @@ class Reel {
 
   /// Its picture at rest.
   Shown still(const View& view);
-  /// Makes a part of the picture of the next place, so that the frame that sets out for it has less to do.
+  /// Prepares part of the next place's picture, so that the first frame of the move has less to do.
   void prepare(const View& view);
-  /// What is drawn on the way from the view's place to the next one; good until the next call.
+  /// The picture on the way from the view's place to the next one; valid until the next call.
   const picture::Placed& moving(const View& view, double fraction);
 
  private:
@@ -61,7 +61,7 @@ class Reel {
   std::unique_ptr<Scene> scene_;
   std::optional<picture::Extent> extent_;
   std::vector<std::string> subject_;
-  std::optional<picture::Area> cast_in_;  ///< what stands aside is known, of this room
+  std::optional<picture::Area> cast_in_;  ///< the area for which the hidden boxes are known
   std::vector<std::pair<picture::Key, std::string>> aside_;
   std::vector<picture::Key> off_;  ///< of `aside_`
   std::shared_ptr<const picture::Picture> earlier_;
@@ -70,8 +70,8 @@ class Reel {
   picture::Area area_;
   float scale_ = 0;
   std::vector<Still> stills_;  ///< the last few, the newest at the end
-  std::optional<Half> half_;   ///< of the one that is prepared
-  Shown from_, to_;            ///< that `join_` is of
+  std::optional<Half> half_;   ///< the one being prepared
+  Shown from_, to_;            ///< the pictures that `join_` joins
   std::optional<picture::Join> join_;
   picture::Placed mixed_;
 };

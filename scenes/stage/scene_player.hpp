@@ -12,7 +12,7 @@
 
 namespace tilestep::scenes {
 
-/// Plays a scene in a window: lays its pictures out, moves them, lights what is pointed at, takes clicks.
+/// Plays a scene in a window: lays out and animates its pictures, lights things under the pointer, takes clicks.
 /// A second run, pinned, is drawn beside it.
 class ScenePlayer {
  public:
@@ -20,45 +20,45 @@ class ScenePlayer {
 
   Scene& scene() { return run_.scene(); }
   const Scene& scene() const { return run_.scene(); }
-  /// Shows another report. Throws Error as Scene::load does, and shows what it did before.
+  /// Shows another report. Throws Error as Scene::load does, and then keeps showing the old one.
   void load(const lab::Report& report);
 
   View view(Cursor cursor) const { return {cursor, picks_, guess_}; }
   void pick(picture::Name what, int index) { picks_[what] = index; }
-  /// Draws what the user said to a question where the answer will be.
+  /// Draws the user's guess where the answer will be.
   void guess(std::optional<Guess> guess) { guess_ = guess; }
 
-  /// Keeps the run that is shown: as A, beside what is loaded from now on.
+  /// Pins the run shown: as A, beside every run loaded from now on.
   void pin();
-  /// The same of another run of this lesson.
+  /// The same for another run of this lesson.
   void pin(const lab::Report& report);
   void unpin();
-  /// Outlines the trains of what is shown at `cursor` below those of what is loaded next.
+  /// Outlines the trains shown at `cursor` below those of the next report.
   void keep_earlier(Cursor cursor);
   bool compares() const { return pinned_.has_value(); }
-  /// There is no room for both: this run was drawn alone.
+  /// Whether this run was drawn alone, for lack of room for both.
   bool lacks_room() const { return pinned_ && arrangement_ == Arrangement::alone; }
   /// The pinned run's scene; nullptr: none.
   const Scene* pinned() const { return pinned_ ? &pinned_->scene() : nullptr; }
-  /// Where the pinned run is when this one is at `cursor`: as far in its work.
+  /// The pinned run's cursor when this one is at `cursor`: at the same share of its work.
   Cursor pinned_cursor(Cursor cursor) const;
 
   /// Fills the current ImGui window's content region.
   void draw_picture(const Moment& now);
   std::string svg(Cursor cursor);
-  /// Numbers beside the picture; beside each that of the pinned run.
+  /// Numbers beside the picture, each beside the pinned run's.
   std::vector<ui::Readout> readouts(Cursor cursor) const;
   /// The Measured tab: throughput, from `report` (its measurements carry their provenance); `mask`
   /// hides views.
   void draw_measured(const lab::Report& report, const measured::Mask& mask = {});
-  /// Lights things of the picture, as the pointer does, until it is told otherwise.
+  /// Lights things of the picture, as the pointer does, until the next call.
   void light(std::vector<std::string> keys) { lit_keys_ = std::move(keys); }
-  /// Shows these things with the boxes that they are in and what stands on the same bands, large; the rest is named
-  /// below and comes by a click. Nothing named: all is shown.
+  /// Shows these things enlarged, with their boxes and everything on the same bands; the rest is named below and shown
+  /// on a click. Nothing named: everything is shown.
   void shoot(std::vector<std::string> subject);
   /// The ends of an axis of the picture.
   std::optional<std::pair<double, double>> axis_ends(Cursor cursor, picture::Name axis);
-  /// Where a thing of the picture stands; nothing if it is not there.
+  /// The area of a thing of the picture; nothing if it is not there.
   std::optional<picture::Area> area_of(Cursor cursor, const picture::Key& key);
   /// Chooses one of the Measured tab's views by name.
   void show_view(std::string_view view) { measured_.show(view); }
@@ -67,7 +67,7 @@ class ScenePlayer {
     measured_.choose(filter, value);
   }
 
-  /// The user points at these beside the picture, in a text, a table, the kernel: they light up in it too.
+  /// Subjects pointed at beside the picture, in a text, a table, the kernel: they light up in the picture too.
   void point_at(std::vector<picture::Subject> subjects) { beside_ = std::move(subjects); }
   const std::vector<picture::Subject>& pointed_beside() const { return beside_; }
   /// Whether the pointer is on this, here or beside the picture.
@@ -79,18 +79,18 @@ class ScenePlayer {
   std::optional<picture::Subject> take_symbol() { return std::exchange(clicked_symbol_, {}); }
   /// The row under Data that is lit because the pointer is on its thing in the picture; −1: none.
   int lit_row(std::string_view table_id) const;
-  /// Asks for other knobs, as a drag in the picture does.
+  /// Requests other knobs, as a drag in the picture does.
   void request(lab::Settings knobs) { request_ = std::move(knobs); }
-  /// Knobs that the user changed in the picture itself since the last call; allowed values.
+  /// Knobs that the user changed in the picture since the last call; the values are allowed.
   std::optional<lab::Settings> take_request() { return std::exchange(request_, std::nullopt); }
-  /// Where the user went by a click in the picture since the last call.
+  /// The target of a click in the picture since the last call.
   std::optional<Cursor> take_step() { return std::exchange(step_, std::nullopt); }
 
  private:
   using Shown = Reel::Shown;
-  /// How two runs stand; `alone`: there is no room for both.
+  /// How two runs are arranged; `alone`: there is no room for both.
   enum class Arrangement { beside, below, alone };
-  /// What of two pictures at rest differs.
+  /// The differences of two pictures at rest.
   struct Compared {
     Shown run, pinned;
     picture::Differences in_run, in_pinned;
@@ -103,7 +103,7 @@ class ScenePlayer {
   Arrangement arrangement(const picture::Area& area, Cursor cursor);
   struct Crowding {
     int too_small = 0;  ///< boxes
-    int folded = 0;     ///< boxes, and texts that are shortened or left out
+    int folded = 0;     ///< boxes, and texts that are shortened or omitted
     auto operator<=>(const Crowding&) const = default;
   };
   Crowding crowding(Cursor cursor, const picture::Area& half) const;
@@ -112,7 +112,7 @@ class ScenePlayer {
   void draw_label(const picture::Area& half, bool of_pinned) const;
   void draw_at_rest(const Shown& shown, const picture::Differences* differences,
                     const char* prefix) const;
-  /// Answers where the boxes stand that are lit.
+  /// Returns the areas of the lit boxes.
   std::vector<picture::Area> add_lit(const ui::ShownPicture& shown, std::vector<picture::Key>& keys,
                                      std::vector<picture::Subject>& subjects) const;
   void follow_pointer(const Reel& reel, const ui::ShownPicture& shown, const View& view);
@@ -125,14 +125,14 @@ class ScenePlayer {
   std::shared_ptr<const picture::Picture> earlier_;
   Reel run_;
   std::optional<Reel> pinned_;
-  Shown rests_;  ///< the picture of the frame before, if it stood still
+  Shown rests_;  ///< the previous frame's picture, if it was at rest
   std::optional<Compared> compared_;
-  std::optional<Arrangement> arrangement_;  ///< in `compared_in_`; unknown: to be found out
+  std::optional<Arrangement> arrangement_;  ///< in `compared_in_`; unknown: not determined yet
   picture::Area compared_in_;
   std::map<picture::Name, int> picks_;
   std::optional<Guess> guess_;
   std::optional<picture::Identity> pointed_at_, dragged_;
-  /// What is dragged along an axis, from where; it outlives the pictures that come meanwhile.
+  /// The drag along an axis, and its start; it outlives pictures made meanwhile.
   struct Drag {
     picture::Key key;
     picture::Scale scale;
@@ -148,13 +148,13 @@ class ScenePlayer {
   std::optional<picture::Subject> clicked_symbol_;
   std::vector<std::string> lit_keys_, subject_;
   std::vector<std::string> brought_in_;  ///< boxes, while `subject_` is the subject
-  /// From one shot to the next, of the same run.
+  /// The move from one shot to the next, in the same run.
   struct Turn {
     Shown from, to;
     picture::Join join;
   };
   std::optional<Turn> turn_;
-  Shown left_;     ///< what was on show in the shot before
+  Shown left_;     ///< the previous shot's picture
   int shots_ = 0;  ///< so far
   std::optional<lab::Settings> request_;
   std::optional<Cursor> step_;

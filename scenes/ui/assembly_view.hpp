@@ -13,8 +13,8 @@ namespace tilestep::ui {
 
 struct AssemblyRow {
   std::string_view text;  ///< "@%p1 bra $L__BB0_3;", "LDG.E R2, [R2.64] ;"
-  int line = 0;           ///< of the source as it stands now; 0: it came of none
-  bool lit = false;       ///< the line that one is at, or points at, is one of its own
+  int line = 0;           ///< of the current source; 0: none
+  bool lit = false;       ///< its line is the current one or pointed at
 };
 
 /// Text as it is shown: operands in the column `operands`, behind predicate and opcode; labels at the left edge.
@@ -27,7 +27,7 @@ struct AssemblyLook {
   bool stale = false;                   ///< of another text: dim
 
   int go_to = -1;  ///< the row that is brought into sight; −1: none
-  /// How a text is shown; empty: as it is. What is shown otherwise says itself at the pointer.
+  /// How a text is shown; empty: unchanged. A changed text shows its original at the pointer.
   std::function<std::string(std::string_view)> shown = {};
 };
 /// Rows that the pointer is on or has pressed; −1: none.

@@ -7,7 +7,7 @@
 
 namespace tilestep::ui {
 
-/// A plot axis: which numbers it covers, and where its marks stand.
+/// A plot axis: its range and tick positions.
 struct Axis {
   double low = 0, high = 1;
   bool log = false;
@@ -27,7 +27,7 @@ std::string tick_text(double value);
 /// "0.873".
 std::string value_text(double value);
 
-/// Where the values of a plot stand, in real pixels.
+/// The positions of a plot's values, in real pixels.
 struct PlotRoom {
   ImVec2 min, max;
   float width() const { return max.x - min.x; }

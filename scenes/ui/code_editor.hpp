@@ -13,7 +13,7 @@
 
 namespace tilestep::ui {
 
-/// What a key means to an editor, wherever the keyboard has it.
+/// The meaning of a key to an editor, independent of the keyboard layout.
 enum class EditorKey {
   left,
   right,
@@ -43,19 +43,19 @@ struct EditorPress {
   bool by_words = false;  ///< with Ctrl: by words, or to the ends of the text
 };
 
-/// What is said about the text of an editor, beside the text itself. Lines are those of the text as it is now, from 1.
+/// Annotations of an editor's text. Lines are numbered from 1, in the current text.
 struct EditorLook {
   std::string_view label = "Editor";  ///< in the map
   int current = 0;                    ///< the line that the step is at, with the accent; 0: none
   std::vector<int> step_lines = {};   ///< marked quietly
-  std::map<int, std::string> values = {};  ///< at the ends of lines: what they have computed
-  std::vector<int> lit = {};  ///< whose instruction is pointed at in a listing beside it
-  std::vector<lab::Diagnostic> diagnostics = {};  ///< those about no line are not shown here
+  std::map<int, std::string> values = {};  ///< at line ends: the values they computed
+  std::vector<int> lit = {};  ///< lines whose instruction is pointed at in a listing beside it
+  std::vector<lab::Diagnostic> diagnostics = {};  ///< those without a line are not shown here
 };
 
-/// A text field for source code: line numbers, CUDA's colours, selection by keys and mouse, a find bar, and what a compiler
-/// says at the lines that it says it about. Keys come as they are pressed, in their order, through `type` and `press`;
-/// it draws nothing by itself while nothing happens. In the map: `editor` (value "typing" while it has the keys),
+/// A text field for source code: line numbers, CUDA's colours, selection by keys and mouse, a find bar, and compiler
+/// messages at their lines. Keys arrive in order, as they are pressed, through `type` and `press`;
+/// it draws nothing on its own while idle. In the map: `editor` (value "typing" while it has the keys),
 /// `editor_line_N`, `editor_caret` ("line:column"), `find_text`, `find_next`, `find_previous`, `find_close`,
 /// `diagnostic_N`.
 class CodeEditor {

@@ -26,7 +26,7 @@ struct CodeGrid {
 class CodeMarks {
  public:
   explicit CodeMarks(const std::vector<lab::Diagnostic>& all);
-  /// nullptr: nothing is said about it.
+  /// nullptr: no diagnostic.
   const std::vector<const lab::Diagnostic*>* of(int line) const;
 
  private:
@@ -39,13 +39,13 @@ class CodeLines {
             const CodeMarks& marks, const CodeGrid& grid)
       : buffer_(buffer), tint_(tint), look_(look), marks_(marks), grid_(grid) {}
 
-  /// What lies behind the text of line `line`, from 0: current, wrong, selected. `at`: its upper left corner.
+  /// The background of line `line`, from 0: current, wrong, selected. `at`: its upper left corner.
   void draw_ground(int line, ImVec2 at, const ImRect& seen, bool has_keys) const;
-  /// A place where what is looked for stands, as far as it is in this line.
+  /// A search match, as far as it is in this line.
   void draw_match(int line, ImVec2 at, std::size_t offset, std::size_t size) const;
-  /// Number, text and what is said about it. Returns how wide all of it is.
+  /// Number, text and diagnostics. Returns their total width.
   float draw(int line, ImVec2 at, const ImRect& seen) const;
-  /// All that is said about a line, at the pointer.
+  /// All diagnostics of a line, at the pointer.
   void draw_tip(int line, ImVec2 origin) const;
 
  private:
@@ -72,7 +72,7 @@ class CodeLines {
 void draw_step_disc(int number, bool now, ImVec2 center);
 /// The colour of a kind of words.
 Role role_of(Syntax kind);
-/// The colour of what a compiler says.
+/// The colour of a compiler message.
 Role role_of(lab::Severity severity);
 /// Its sign: a cross, a triangle, a ring.
 void draw_sign(lab::Severity severity, ImVec2 center, float radius);

@@ -18,10 +18,10 @@ namespace tilestep::ui {
 struct Look {
   ThemeKind theme = ThemeKind::dark;
   bool presenter = false;
-  float display_scale = 1;  ///< real pixels a design pixel, from the display
+  float display_scale = 1;  ///< real pixels per design pixel, from the display
   float text_scale = 1;     ///< the user's choice, 1–2
   float most_scale = 1e9f;  ///< of text and presenter mode together: what the window has room for
-  bool still = false;       ///< no animation: everything stands at its end state
+  bool still = false;       ///< no animation: everything is in its end state
   bool calm = false;        ///< reduced motion: nothing moves, though time passes
 };
 
@@ -42,7 +42,7 @@ struct DrawnText {
 using AddPart = std::function<void(std::string_view id, std::string_view label,
                                    std::string_view value, ImVec2 min, ImVec2 max, ImVec2 least)>;
 
-/// What the functions of ui.hpp work on. One a window; owned by the shell.
+/// The state behind the functions of ui.hpp. One per window; owned by the shell.
 class Context {
  public:
   /// Makes a context current until the end of the scope.
@@ -60,7 +60,7 @@ class Context {
 
   Look& look() { return look_; }
   const Look& look() const { return look_; }
-  /// Real pixels a design pixel: display, text size and presenter mode together.
+  /// Real pixels per design pixel: display, text size and presenter mode together.
   float scale() const;
 
   /// Builds the fonts into `atlas` if the scale changed. Returns true if the atlas changed.
@@ -70,14 +70,14 @@ class Context {
   /// After ImGui::NewFrame: empties the map, sets ImGui's style.
   void begin_frame();
   std::vector<MapEntry>& map();
-  /// What ui::map does.
+  /// Implements ui::map.
   void add_part(MapEntry part, ImVec2 min, ImVec2 max, ImVec2 least);
-  /// One of which it is known what can be seen of it.
+  /// A part whose visible area is already known.
   void add_part(MapEntry part) { map_.push_back(std::move(part)); }
-  /// Adds parts of the current window when somebody asks for the map: a window that nobody tests or
-  /// records need not name ten thousand cells in each frame.
+  /// Adds parts of the current window when the map is requested: a window that is not tested or
+  /// recorded need not name ten thousand cells in every frame.
   void map_later(std::function<void(const AddPart&)> parts);
-  /// Parts of which nothing can be seen nor scrolled to: each is a mistake of the layout.
+  /// Parts that can be neither seen nor scrolled to: each is a layout error.
   std::vector<MapEntry>& lost();
   /// Keeps every text drawn from now on until the next frame begins.
   void record_texts(bool on) { records_texts_ = on; }
@@ -87,8 +87,8 @@ class Context {
   void request_redraw() { redraw_ = true; }
   /// Seconds since the last frame for animations; 0 when still.
   float animation_seconds() const;
-  /// Frames are few, because the lab needs the processor and the GPU: an animation then goes in
-  /// large steps, not slowly.
+  /// Few frames are drawn, since the lab needs the processor and the GPU: animations then take large
+  /// steps instead of slowing down.
   void set_few_frames(bool few_frames) { few_frames_ = few_frames; }
 
   Focus& focus() { return focus_; }
@@ -101,7 +101,7 @@ class Context {
   float opacity() const { return opacity_; }
   void set_opacity(float opacity) { opacity_ = opacity; }
 
-  /// What a widget keeps between frames, by a name of its own.
+  /// State that a widget keeps between frames, by its own name.
   template <class T>
   T& kept(std::string_view name) {
     std::any& slot = kept_[std::string(name)];
@@ -136,7 +136,7 @@ void draw_text_in(ImVec2 position, std::string_view text, Font font, ImU32 color
 void hatch_in(ImVec2 min, ImVec2 max, ImU32 color, float spacing);
 /// Whether all of a rectangle in the current window can be seen or scrolled to.
 bool can_be_reached(ImVec2 min, ImVec2 max);
-/// The name that a kept value of this widget has: unique within the window.
+/// The name of a kept value of this widget: unique within the window.
 std::string kept_name(std::string_view kind, std::string_view id);
 
 }  // namespace tilestep::ui

@@ -11,17 +11,17 @@ struct ImGuiWindow;
 
 namespace tilestep::ui {
 
-/// What a key means to the control that has the focus.
+/// The meaning of a key to the control with the focus.
 enum class FocusKey { press, left, right, up, down, home, end, escape };
 
-/// Which keys a control takes besides those that press it; the others stay the window's.
+/// The keys a control handles besides those that press it; all others stay the window's.
 enum class Takes {
   press,
   across,  ///< ← and →: a slider, one of several choices side by side
   down,    ///< ↑ and ↓: a list, what scrolls
 };
 
-/// What the keys have said to a control since the last frame.
+/// Key input to a control since the last frame.
 struct Focused {
   bool shown = false;  ///< it has the focus, and the ring
   bool pressed = false, closed = false;
@@ -29,9 +29,9 @@ struct Focused {
 };
 
 /// The keyboard's focus: which control has it, by its id, so that it survives redraws and reordering.
-/// Controls take part by being drawn, in the order in which they are drawn. The ring is there while the
-/// keyboard is in use, and goes with a press of the mouse. Each layer that lies over the window (the
-/// palette, a list of keys) has a focus of its own; only the topmost one's controls take part.
+/// Controls take part by being drawn, in drawing order. The ring is shown while the keyboard is in use,
+/// and disappears on a mouse press. Each layer over the window (the palette, a list of keys) has its own
+/// focus; only the controls of the topmost layer take part.
 class Focus {
  public:
   // ---- for controls, as they are drawn -------------------------------------------------------------
@@ -48,20 +48,20 @@ class Focus {
   void show() { held().shown = true; }
   /// Draws the ring round a choice of an open list, if the keyboard is in use.
   void ring(std::string_view id, ImVec2 min, ImVec2 max);
-  /// Keeps what the last item says of itself, to be shown beside it if it has the ring.
+  /// Keeps the last item's tooltip, to show beside it if it has the ring.
   void tip(std::string_view sentence);
 
   // ---- for the window ------------------------------------------------------------------------------
 
   /// After ImGui::NewFrame; `layer` is the topmost one that is open, empty: none lies over the window.
   void begin_frame(std::string layer);
-  /// What is drawn from here on belongs to this layer.
+  /// Everything drawn from here on belongs to this layer.
   void draws(std::string_view layer) { drawing_ = layer; }
   /// Draws the ring. A control that was not drawn has lost the focus; the next Tab goes on from there.
   void end_frame();
   /// Tab (+1) and Shift+Tab (−1), round and round.
   void move(int by);
-  /// Tells the control that has the ring. False: none has, or it has no use for the key.
+  /// Sends a key to the control with the ring. False: none has it, or it does not use the key.
   bool key(FocusKey key);
   /// A list is open.
   bool holds() const { return holds_; }
@@ -80,7 +80,7 @@ class Focus {
     ImGuiWindow* window = nullptr;
   };
 
-  /// What has the focus of a layer; `shown`: the keyboard is in use there.
+  /// The control with the focus of a layer; `shown`: the keyboard is in use there.
   struct Held {
     ImGuiID id = 0;
     bool shown = false;
@@ -99,7 +99,7 @@ class Focus {
   Focused said_;  ///< waits for the control
   Place place_;   ///< of this frame
   std::string tip_;
-  int lost_at_ = -1;    ///< where in the order the control stood that is gone; −1: none is
+  int lost_at_ = -1;    ///< position in the order of a control that vanished; −1: none
   int scrolls_ = 0;     ///< frames in which the control may still be scrolled into sight
   bool found_ = false;  ///< drawn in this frame
   bool holds_ = false, listed_ = false;  ///< a list is open; and was drawn in this frame

@@ -73,7 +73,7 @@ std::string fault_of_letters(std::string_view bytes) {
   FT_Face opened = nullptr;
   if (FT_New_Memory_Face(made, reinterpret_cast<const FT_Byte*>(bytes.data()),
                          static_cast<FT_Long>(bytes.size()), 0, &opened) != 0) {
-    return "FreeType does not take it";
+    return "FreeType rejects it";
   }
   const Face face(opened, &FT_Done_Face);
   if (FT_Select_Charmap(opened, FT_ENCODING_UNICODE) != 0) return "it names no Unicode letters";

@@ -12,7 +12,7 @@ namespace tilestep::ui {
 /// The fonts of one atlas, one ImFont for each ui::Font.
 class FontSet {
  public:
-  /// (Re)builds the fonts for `scale` real pixels a design pixel from the faces of
+  /// (Re)builds the fonts for `scale` real pixels per design pixel from the faces of
   /// font_faces.hpp. Returns true if the atlas changed.
   bool build(ImFontAtlas& atlas, float scale);
   ImFont* font(Font font) const { return fonts_[static_cast<std::size_t>(font)]; }
@@ -26,7 +26,7 @@ class FontSet {
   float scale_ = 0;
 };
 
-/// Where a family in use comes from.
+/// The source of a font family in use.
 struct FontSource {
   std::string family;   ///< "Inter SemiBold"
   std::string path;     ///< of the user's own file; empty if it is the one built in

@@ -7,12 +7,12 @@
 
 namespace tilestep::ui {
 
-/// How a source stands beside a listing of what a compiler made of it. Lines are counted from 1; 0: none.
+/// Links a source with the compiler's listing beside it. Lines are counted from 1; 0: none.
 struct LineLinks {
   std::vector<int> lit = {};  ///< the lines whose instruction is pointed at
   int go_to = 0;              ///< is brought into sight
-  int hovered = 0;            ///< said by the view: the pointer is on it
-  int clicked = 0;            ///< the same: it was pressed
+  int hovered = 0;            ///< set by the view: the line under the pointer
+  int clicked = 0;            ///< set by the view: the line pressed
 };
 
 /// As `source_view`, beside a listing.

@@ -32,8 +32,8 @@ struct MarkdownBlock {
   std::vector<bool> right;                      ///< of a table: columns aligned right
 };
 
-/// CommonMark with tables (md4c), as blocks that follow each other. Comments are left out. What a `try:` link
-/// says is one word, which never breaks.
+/// CommonMark with tables (md4c), as consecutive blocks. Comments are omitted. The label of a `try:` link is
+/// one word, which never breaks.
 std::vector<MarkdownBlock> parse_markdown(std::string_view text);
 
 /// Whether a link is drawn as a chip.

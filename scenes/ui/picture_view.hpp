@@ -28,7 +28,7 @@ struct ShownPicture {
 };
 /// Lays a picture out in the type of the current context.
 std::shared_ptr<const ShownPicture> laid_out(picture::Picture picture, picture::Area area);
-/// Adds what is in it to the map of this frame, when somebody asks for the map; `prefix` begins the
+/// Adds its things to the map of this frame, if the map is requested; `prefix` begins the
 /// names.
 void map(const std::shared_ptr<const ShownPicture>& shown, const std::string& prefix = {});
 

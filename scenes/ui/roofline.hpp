@@ -11,14 +11,14 @@
 /// 2009.
 namespace tilestep::ui {
 
-/// A horizontal roof: what the arithmetic units do at most.
+/// A horizontal roof: peak arithmetic throughput.
 struct ComputeRoof {
   std::string label;
   double tflops = 0;
   bool datasheet = false;  ///< from a datasheet, not measured: dim and dashed
 };
 
-/// A sloping roof: what the memory brings at most.
+/// A sloping roof: peak memory bandwidth.
 struct MemoryRoof {
   std::string label;
   double tb_s = 0;
@@ -42,15 +42,15 @@ struct Roofline {
   std::vector<RooflineDot> dots;
 };
 
-/// What the measured roofs allow at `flop_per_byte`, in TFLOP/s, under the compute roof `roof` and
-/// the best measured memory roof; 0 if no memory roof was measured.
+/// Attainable TFLOP/s at `flop_per_byte`, under the measured compute roof `roof` and the best
+/// measured memory roof; 0 if no memory roof was measured.
 double attainable(const Roofline& plot, const ComputeRoof& roof, double flop_per_byte);
 
 /// The least height at which the slope of a memory roof is seen as one, in real pixels.
 float roofline_height();
 
 /// Draws the plot into `size` as one ImGui item. Every dot is labelled beside it where there is
-/// room, else while the pointer is on it. Dots whose numbers are not positive are left out.
+/// room, otherwise while the pointer is on it. Dots with non-positive numbers are omitted.
 void roofline(const Roofline& plot, ImVec2 size);
 
 }  // namespace tilestep::ui

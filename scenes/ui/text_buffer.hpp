@@ -29,15 +29,15 @@ enum class TextMove {
   text_end,
 };
 
-/// A text that is edited: cursor, selection, undo. It is always UTF-8 with "\n" at the ends of lines and without
-/// tabs: what comes in otherwise is put right. Offsets are bytes, and stand at the start of a character.
+/// A text being edited: cursor, selection, undo. It is always UTF-8 with "\n" line ends and without tabs: other
+/// input is converted. Offsets are bytes, at the start of a character.
 class TextBuffer {
  public:
   TextBuffer() : TextBuffer(std::string_view()) {}
   explicit TextBuffer(std::string_view text);
 
   const std::string& text() const { return text_; }
-  /// Another number for another text: undo and redo count on.
+  /// Changes with every change of the text: undo and redo increase it too.
   std::uint64_t revision() const { return revision_; }
   /// At least 1: behind a last "\n" there is an empty one.
   int lines() const { return static_cast<int>(starts_.size()); }
@@ -47,7 +47,7 @@ class TextBuffer {
   std::size_t cursor() const { return cursor_; }
   TextSpot spot() const { return spot_of(cursor_); }
   TextSpot spot_of(std::size_t offset) const;
-  /// The nearest offset that there is.
+  /// The nearest valid offset.
   std::size_t offset_of(TextSpot spot) const;
   bool has_selection() const { return cursor_ != anchor_; }
   /// From and to; the same where nothing is selected.
@@ -78,7 +78,7 @@ class TextBuffer {
   void unindent();
   /// "// " before each selected line, or away from it where all have it.
   void toggle_comment();
-  /// What is cut; the whole line where nothing is selected.
+  /// The text that is cut; the whole line if nothing is selected.
   std::string cut();
   /// The same, and it stays.
   std::string copy() const;
@@ -101,7 +101,7 @@ class TextBuffer {
     std::size_t at = 0;
     std::string removed, inserted;
   };
-  /// What one undo takes back.
+  /// The change that one undo reverts.
   struct Step {
     std::vector<Edit> edits;
     std::size_t cursor_before = 0, anchor_before = 0, cursor_after = 0, anchor_after = 0;
@@ -143,7 +143,7 @@ class TextBuffer {
 /// control characters.
 std::string clean_text(std::string_view text);
 
-/// Where the lines of a text are in what was made of it.
+/// Maps the lines of a text to their lines in an edited version.
 class LineMap {
  public:
   LineMap(std::string_view before, std::string_view after);

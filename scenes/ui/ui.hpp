@@ -13,11 +13,11 @@
 #include "kernels/base/lab/report.hpp"
 #include "scenes/picture/role.hpp"
 
-/// Everything a scene draws with. One ui::Context exists a window; like ImGui's, it is current
+/// Everything a scene draws with. There is one ui::Context per window; like ImGui's, it is current
 /// while a frame is drawn, so that a scene names roles and never colours or pixels.
 namespace tilestep::ui {
 
-/// What the current window is drawn with.
+/// The draw list of the current window.
 inline ImDrawList& list() {
   return *ImGui::GetWindowDrawList();
 }
@@ -40,9 +40,9 @@ float px(float design_pixels);
 ImFont* font(Font font);
 ThemeKind theme();
 bool presenter();
-/// The time step of animations; 0 in pictures and tests, where everything stands at its end state.
+/// The time step of animations; 0 in pictures and tests, where everything is in its end state.
 float animation_seconds();
-/// Asks for another frame soon (an animation is under way).
+/// Requests another frame soon (an animation is running).
 void request_redraw();
 
 /// A value that moves to `target` in about `seconds` and stays there; `id` names it within the
@@ -65,10 +65,10 @@ struct MapEntry {
   std::string id;
   std::string label;
   std::string value;
-  ImVec2 min, max;          ///< what can be seen of it
+  ImVec2 min, max;          ///< its visible part
   ImVec2 raw_min, raw_max;  ///< where it was drawn, before any window clipped it
   ImVec2 least;             ///< below this size it cannot be read; 0: any size will do
-  bool cut = false;         ///< some of it can neither be seen nor scrolled to
+  bool cut = false;         ///< part of it can neither be seen nor scrolled to
 
   bool too_small() const {
     return raw_max.x - raw_min.x < least.x || raw_max.y - raw_min.y < least.y;
@@ -90,7 +90,7 @@ ImVec2 draw_text(ImVec2 position, std::string_view text, Font font = Font::body,
 ImVec2 text_size(std::string_view text, Font font = Font::body);
 /// Cuts `text` with an ellipsis so that it fits `width`.
 std::string fitted(std::string_view text, Font font, float width);
-/// Diagonal lines inside a rectangle: what is wasted.
+/// Diagonal lines inside a rectangle: marks waste.
 void hatch(ImVec2 min, ImVec2 max, Role role, float spacing = 6.0f);
 void dashed_rect(ImVec2 min, ImVec2 max, Role role, float thickness = 1.5f);
 void dashed_line(ImVec2 from, ImVec2 to, Role role, float thickness = 1.5f);
@@ -173,22 +173,22 @@ void begin_typing(std::string_view id);
 /// A slider over 0–1 of `width` real pixels; returns the new place while it is dragged.
 std::optional<float> range_slider(std::string_view id, float share, float width);
 
-/// A place on a scrubber that has a name.
+/// A named place on a scrubber.
 struct ScrubberMark {
   double at = 0;
   std::string label;
 };
 struct ScrubberMove {
   double to = 0;
-  bool released = false;  ///< the hand has gone
+  bool released = false;  ///< the handle was let go
 };
-/// A slider over 0…count steps, for the transport bar. The hand may stop between two steps.
+/// A slider over 0…count steps, for the transport bar. The handle may stop between two steps.
 std::optional<ScrubberMove> scrubber(std::string_view id, double value, int count, float width,
                                      const std::vector<ScrubberMark>& marks = {});
 
 // ---- numbers, tables, text ----------------------------------------------------------------------
 
-/// A number people look at: large value, small unit, a small provenance mark whose tooltip is the
+/// A number at a glance: large value, small unit, and a small provenance mark whose tooltip is the
 /// whole sentence.
 struct Readout {
   std::string id;
@@ -198,20 +198,20 @@ struct Readout {
   lab::Provenance provenance = lab::Provenance::traced;
   std::string detail;
   Role role = Role::text;
-  std::string beside = {};  ///< what it is in the run compared with: "A 4.0"
+  std::string beside = {};  ///< its value in the compared run: "A 4.0"
   Role sign = Role::muted;  ///< of a number that has a colour of its own in the picture
   bool lit = false;         ///< its thing is pointed at elsewhere
 };
-/// What the pointer or the focus does to one of several things.
+/// The effect of the pointer or the focus on one of several things.
 struct Pointed {
   int which = -1;  ///< −1: none
   bool pressed = false;
   ImVec2 at = {};  ///< where something may be said about it
 };
-/// Tells whether the pointer is on it (`which` 0), and whether it was pressed, where it has a sign.
+/// Returns whether the pointer is on it (`which` 0), and, if it has a sign, whether it was pressed.
 Pointed readout(const Readout& readout);
-/// Readouts side by side on one line, the first ones, as many as `width` real pixels hold; of the
-/// marks the shapes alone.
+/// Readouts side by side on one line, as many as fit in `width` real pixels, first ones first; marks
+/// are shapes only.
 Pointed readout_line(const std::vector<Readout>& readouts, float width);
 /// The small mark alone, after the last item on the same line.
 void provenance_mark(lab::Provenance provenance, std::string_view sentence);
@@ -219,14 +219,14 @@ void provenance_mark(lab::Provenance provenance, std::string_view sentence);
 struct TableLook {
   int current_row = -1;  ///< accent
   int lit_row = -1;      ///< its thing is pointed at elsewhere
-  /// What is to come: dim, without its numbers. Empty: nothing.
+  /// Cells still to come: dim, without numbers. Empty: none.
   std::function<bool(int row, int column)> hidden = {};
-  /// The colour of a column's head whose things have one in the picture. Empty: none has.
+  /// The colour of a column head whose things have one in the picture. Empty: none has.
   std::function<Role(int column)> sign = {};
   /// A column whose thing is pointed at elsewhere. Empty: none is.
   std::function<bool(int column)> lit_column = {};
 };
-/// What of a table the pointer is on; −1: none.
+/// The part of a table under the pointer; −1: none.
 struct TableHover {
   int row = -1, head = -1;
 };
@@ -244,11 +244,11 @@ struct SourceWord {
 struct SourceLook {
   int current = 0;  ///< 1-based line that is marked with the accent and scrolled to; 0: none
   std::vector<int> step_lines;             ///< marked quietly
-  std::map<int, std::string> values = {};  ///< at the ends of lines: what they have computed
+  std::map<int, std::string> values = {};  ///< at line ends: the values they computed
   std::vector<SourceWord> words = {};
 };
-/// Source text with line numbers. Statements that record the picture are folded to a line, which a click
-/// unfolds. Returns the word of `look.words` that the pointer is on, or −1.
+/// Source text with line numbers. Statements that record the picture are folded into a line, which unfolds
+/// on a click. Returns the word of `look.words` that the pointer is on, or −1.
 int source_view(std::string_view id, std::string_view source, const SourceLook& look);
 /// A word that explains itself: its first use in a text is underlined and shows the sentence.
 struct MarkdownTerm {
@@ -271,7 +271,7 @@ struct MarkdownEvents {
 /// links words with dots below. In the map they are try_0, light_0, link_0 and term_0 and on, each with its
 /// words and its target.
 MarkdownEvents markdown(std::string_view text, const MarkdownLook& look = {});
-/// "No source yet" states: a title, a sentence on what to do, centred.
+/// Empty states such as "No source yet": a title and a sentence on what to do, centred.
 void empty_state(std::string_view title, std::string_view sentence);
 /// A small filled pill with a text.
 void badge(std::string_view id, std::string_view text, Role role);
@@ -295,7 +295,7 @@ struct BarPlot {
   std::vector<Bar> bars;
   std::optional<double> roof;  ///< a labelled line that no bar should pass
   std::string roof_label;
-  bool roof_room = false;  ///< leaves room for a roof's name: rows line up with a plot that has one
+  bool roof_room = false;  ///< leaves room for a roof's name, to line up with a plot that has one
   std::string reference = {};  ///< the device of the bars' references
 };
 /// Horizontal bars, their values in a column of their own, filling the width; the axis carries the
@@ -304,7 +304,7 @@ void bar_plot(const BarPlot& plot, float height = 0);
 /// The least height at which `plot` is legible, in real pixels.
 float bar_plot_height(const BarPlot& plot);
 
-/// A line of a plot: solid what was measured, dashed what is expected.
+/// A line of a plot: solid if measured, dashed if expected.
 void stroke(ImVec2 from, ImVec2 to, Role role, bool dashed);
 
 struct Curve {

@@ -150,9 +150,9 @@ TEST_CASE("bad flags, lessons, knobs and commands exit 2 and name what is allowe
   check_refused({"bench", "no-such-lesson"}, {"online-softmax", "simt", "ui", "edit"});
   check_refused({"bench", "edit", "--lesson", "no-such-lesson"}, {"online-softmax"});
   check_refused({"bench", "edit", "--backend", "recorded"}, {"emulated, cuda"});
-  check_refused({"bench", "tiling", "--lesson", "tiling"}, {"--lesson goes only with edit"});
+  check_refused({"bench", "tiling", "--lesson", "tiling"}, {"--lesson works only with edit"});
   check_refused({"run", "tiling", "--set", "tile"}, {"'tile' is not of the form", "as in tile=8"});
-  check_refused({"bench", "ui", "--quick"}, {"--quick does not go with ui; allowed: a lesson"});
+  check_refused({"bench", "ui", "--quick"}, {"--quick does not work with ui; allowed: a lesson"});
   check_refused({"record", "no-such-lesson", "--out", "x"}, {"online-softmax"});
   check_refused(with(kRun, {"--set", "tile_width=0"}), {"1–1024"});
   check_refused(with(kRun, {"--set", "=1"}), {"knob=value"});
@@ -256,7 +256,7 @@ TEST_CASE("progress is printed, handed in, put together for a class, and forgott
   std::ofstream(room / "eve.json") << "[]";
   const Outcome all = tilestep({"--class", room.string(), "--csv"});
   CHECK(all.code == 1);
-  check_contains(all.err, "left out");
+  check_contains(all.err, "skipped");
   check_contains(all.err, "eve.json");
   check_contains(all.out, "student,lesson,");
   check_contains(all.out, "ada,coalescing,1,");  // a stop that is no more does not count

@@ -56,14 +56,14 @@ TEST_CASE("a source that is no UTF-8 text is refused with what it is", "[workben
     return failure.sentence;
   };
   CHECK(refusal(std::string("\xFF\xFE/\0/\0", 6)) ==
-        "The kernel source is UTF-16; a kernel source is UTF-8: save it so.");
+        "The kernel source is UTF-16; a kernel source is UTF-8: save it as UTF-8.");
   CHECK(refusal("// one\n// gr\xFC\xDF"
                 "e\n") ==
         "The kernel source has a byte in line 2 that is not UTF-8: save it as UTF-8.");
   CHECK(refusal(std::string("// a\0"
                             "b",
                             6)) ==
-        "The kernel source has the control character 0x00 in line 1, so that it is no text.");
+        "The kernel source has the control character 0x00 in line 1, so it is no text.");
   CHECK(refusal(std::string(lab::kMostKernelBytes + 1, ' ')) ==
         "The kernel source has 524289 bytes; a kernel source has at most 524288.");
   check_report(*lab, lab->submit(edited_request()));

@@ -147,8 +147,8 @@ TEST_CASE("what fails on a GPU alone is told with the line of compute-sanitizer"
   FakeGpu gpu("fails");
   const LabFailure none = gpu.failure_of("    if (thread == 3) o += 0.0f;");
   CHECK(none.sentence ==
-        "online_softmax: the kernel failed on the GPU: an error of the GPU; in which line is not "
-        "known: a run under emulation found nothing, and compute-sanitizer is not installed here");
+        "online_softmax: the kernel failed on the GPU: an error of the GPU; the line is not known: "
+        "a run under emulation found nothing, and compute-sanitizer is not installed here");
   gpu.set("TILESTEP_COMPUTE_SANITIZER",
           gpu.program("compute-sanitizer",
                       "echo '========= Invalid __global__ read of size 4 bytes'\n"

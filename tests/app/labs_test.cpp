@@ -179,7 +179,7 @@ TEST_CASE("a worker elsewhere names its build before it is asked anything", "[la
   CHECK(answer_to("  " + hello_line(ours.version, ours.source_hash)) == "ours");
   check_contains(answer_to(hello_line("0.0.1", ours.source_hash)),
                  "ssh:ada@gpu1 has version 0.0.1, this one " + ours.version);
-  check_contains(answer_to(hello_line(ours.version, "abc")), "built from other kernels");
+  check_contains(answer_to(hello_line(ours.version, "abc")), "built from different kernels");
   check_contains(answer_to(R"({"type":"error","ticket":null,"message":"no ticket","code":2})"),
                  "older than this one");
   for (const char* talk : {"", "   ", "Welcome to gpu1", "{", "{}", "[1]", R"({"type": "hello"})",
@@ -198,7 +198,7 @@ TEST_CASE("a worker elsewhere names its build before it is asked anything", "[la
       end = error.what();
     }
   }
-  check_contains(end, "bytes that are no worker's");
+  check_contains(end, "bytes that no worker writes");
 }
 
 TEST_CASE("why there is no worker is said with what to do", "[labs]") {
@@ -206,7 +206,7 @@ TEST_CASE("why there is no worker is said with what to do", "[labs]") {
   CHECK(
       ssh.why_none("ended with exit code 255", "ada@gpu1: Permission denied (publickey).", 255) ==
       "The lab ssh:ada@gpu1 cannot be reached: ssh ended with exit code 255: ada@gpu1: Permission "
-      "denied (publickey). `ssh ada@gpu1 true` has to work in a terminal without a question.");
+      "denied (publickey). `ssh ada@gpu1 true` must work in a terminal without a prompt.");
   check_contains(ssh.why_none("ended with exit code 127", "sh: tilestep: not found", 127),
                  "--lab ssh:ada@gpu1:/PATH/OF/tilestep");
   Greeting command(parse_lab("run:srun x"), {}, "");
@@ -216,7 +216,7 @@ TEST_CASE("why there is no worker is said with what to do", "[labs]") {
       why,
       "The lab run:srun x cannot be reached: the command ended with exit code 1; it said "
       "'srun: job 7 queued'.");
-  check_contains(why, "has to run `tilestep worker`");
+  check_contains(why, "must run `tilestep worker`");
 }
 
 // ---- labs that a command leads to ---------------------------------------------------------------
@@ -252,7 +252,7 @@ TEST_CASE("what a command does instead of running a worker is said", "[labs]") {
     CHECK(std::count(sentence.begin(), sentence.end(), '0') < 210);
   }
   check_contains(failure_of(ScriptLab("kill -9 $$")), "was ended by signal 9");
-  check_contains(failure_of(ScriptLab("exec yes no-worker")), "bytes that are no worker's");
+  check_contains(failure_of(ScriptLab("exec yes no-worker")), "bytes that no worker writes");
   check_contains(
       failure_of(ScriptLab("echo '" + hello_line("9.9.9", ours.source_hash) + "'; exec sleep 60")),
       "has version 9.9.9");
@@ -261,7 +261,7 @@ TEST_CASE("what a command does instead of running a worker is said", "[labs]") {
       "Build the same commit on both.");
   ScriptLab silent("exec sleep 60");
   silent.options.command_deadline = 300ms;
-  check_contains(failure_of(silent), "has not led to a worker within 0.3 seconds");
+  check_contains(failure_of(silent), "did not start a worker within 0.3 seconds");
   ScriptLab none("");
   none.options.address = parse_lab("run:no-such-program-of-anybody x");
   check_contains(failure_of(none), "'no-such-program-of-anybody' cannot be started: No such file");

@@ -133,12 +133,12 @@ TEST_CASE("a worker answers for what it was asked, or is not believed", "[proces
     script = "cat '" + (folder.path() / "line").string() + "'; exec sleep 60";
     return failure_of(request);
   };
-  check_contains(refusal(edited_request()), "its report is of another kernel than it was given");
+  check_contains(refusal(edited_request()), "its report is of a kernel it was not given");
   report.kernel = lab::EditedKernel{kEditedPath, "0123456789abcdef", "g++", 1, false, {}};
-  check_contains(refusal(edited_request()), "its report is of another kernel than it was given");
-  check_contains(refusal(request_of()), "its report is of another kernel than it was given");
+  check_contains(refusal(edited_request()), "its report is of a kernel it was not given");
+  check_contains(refusal(request_of()), "its report is of a kernel it was not given");
   report.kernel.reset();
-  check_contains(refusal(request_of({{"tile_width", std::int64_t{2}}})), "of other settings");
+  check_contains(refusal(request_of({{"tile_width", std::int64_t{2}}})), "has other settings");
   report.lesson = "coalescing";
   check_contains(refusal(request_of()), "its report is of the lesson 'coalescing'");
   // One that says without end that it compiles has its time all the same.
@@ -320,7 +320,7 @@ TEST_CASE("a worker that ends with an edited kernel is no riddle", "[process-lab
   const auto lab = make_process_lab(options_with());
   const Fault fault("crash");
   check_contains(check_failure(*lab, lab->submit(edited_request())).sentence,
-                 "while it ran online-softmax with an edited kernel, which has perhaps written to");
+                 "while it ran online-softmax with an edited kernel, which may have written to");
 }
 
 TEST_CASE("a run that hangs and heeds no cancel gives way to the next", "[process-lab]") {

@@ -167,8 +167,7 @@ TEST_CASE("what stands in the way to a lab over ssh is said", "[ssh]") {
   if (!has_server()) return;
   Server server;
   check_contains(failure_of(server.lab("other_key")), "Permission denied (publickey)");
-  check_contains(failure_of(server.lab("other_key")),
-                 "has to work in a terminal without a question");
+  check_contains(failure_of(server.lab("other_key")), "must work in a terminal without a prompt");
   const std::string missing = failure_of(server.lab("key", "no-tilestep"));
   check_contains(missing, "ssh ended with exit code 127");
   check_contains(missing, "Install tilestep there, or name its path");

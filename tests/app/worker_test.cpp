@@ -122,7 +122,7 @@ TEST_CASE("lines that are no requests get an error and the worker goes on", "[wo
   // What is wrong is said as it is: there is a ticket, and the line goes on behind a NUL.
   worker.send_text(R"({"ticket": "5", "lesson": "online-softmax"})");
   CHECK(worker.answer().at("message").get<std::string>().starts_with(
-      "the \"ticket\" of this request is none; "));
+      "this request's \"ticket\" is not valid; "));
   worker.send_text(std::string(R"({"ticket": 7, "lesson": "online-softmax"})") + '\0' + "junk");
   check_error(worker.answer(), nullptr, 2);
   // A request that is longer than any can be is not kept until its end.

@@ -37,7 +37,7 @@ TEST_CASE("settings that are broken, huge, deep, newer or no file", "[fault_inpu
   };
   settings("none", "true", "set aside", 2);  // an empty file is there
   settings("cut off", "echo '{\"tilestep_settings\": 1, \"the'", "set aside");
-  settings("newer", "echo '{\"tilestep_settings\": 99}'", "of a newer tilestep");
+  settings("newer", "echo '{\"tilestep_settings\": 99}'", "from a newer tilestep");
   settings("huge", "head -c 5000000 /dev/zero", "set aside");
   settings("deep", "head -c 1000000 /dev/zero | tr '\\0' '['", "set aside");
   settings("deep, with an end",

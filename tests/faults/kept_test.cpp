@@ -92,8 +92,8 @@ TEST_CASE("a recording that is broken, huge, deep, newer or no file", "[fault_in
   kept.push_back(
       {"newer", "sed -i '0,/\"version\": *[0-9]*/s//\"version\": 99/' $F", 2, "newer tilestep"});
   kept.push_back({"of another set", "sed -i 's/\"set\": *\"rising\"/\"set\": \"falling\"/' $F", 2,
-                  "to be called"});
-  kept.push_back({"beside its name", "mv $F other.json", 2, "to be called"});
+                  "must be called"});
+  kept.push_back({"beside its name", "mv $F other.json", 2, "must be called"});
   kept.push_back({"with another number", "sed -i 's/2.2185473/2.3185473/' $F", 1, "differs"});
   std::vector<Fault> faults;
   for (const Kept& each : kept) {

@@ -72,7 +72,7 @@ TEST_CASE("pipes to a worker that fail are told of, that are interrupted or slow
     faults.push_back(fault_of(rules, code, std::move(says)));
   };
   add("write,1,32,in:run,pipe:", 3, {"The lab run:@/lab cannot be reached"});
-  add("write,2,32,in:run,pipe:", 3, {"The lab run:@/lab does not take the run"});
+  add("write,2,32,in:run,pipe:", 3, {"The lab run:@/lab does not accept the run"});
   add("write,1,5,in:run,pipe:", 3, {"The lab run:@/lab cannot be reached"});
   add("read,1,5,in:run,pipe:", 3, {"The lab run:@/lab cannot be reached"});
   add("poll,1,4,in:run", 0, {});

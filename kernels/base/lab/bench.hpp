@@ -19,13 +19,13 @@ struct Bench {
   Report report = {};
   Ladder ladder = Ladder(device);
 
-  double done = 0;  ///< how far the bench is, of 1
+  double done = 0;  ///< progress of the bench, 0–1
 
-  /// Climbs, as the part of the bench from `from` to `to`; the measurements go to the report.
+  /// Climbs as the part `from`–`to` of the bench; adds the measurements to the report.
   Climb climb(const LadderPlan& plan, double from, double to);
   /// The same for the next `share` of the bench.
   Climb climb(const LadderPlan& plan, double share) { return climb(plan, done, done + share); }
-  /// Adds a table of what was timed, as `table_of` makes it.
+  /// Adds a table of timed rows, made by `table_of`.
   void add_table(std::string id, std::string title, std::vector<Column> columns,
                  std::span<const Timed> rows) {
     report.add(table_of(std::move(id), std::move(title), std::move(columns), rows));
@@ -35,8 +35,8 @@ struct Bench {
   }
 };
 
-/// A rung called by its enum, with its reason, its check and what is compared there; configurations
-/// are to be added.
+/// A rung named by its enum, with its reason, its check and the check's detail; the caller adds
+/// configurations.
 template <Named Enum>
 Rung rung_of(Enum rung, std::string check, std::string check_detail) {
   return {.name = std::string(name_of(rung)),
@@ -46,8 +46,8 @@ Rung rung_of(Enum rung, std::string check, std::string check_detail) {
           .check_detail = std::move(check_detail)};
 }
 
-/// The launch, and its comparison: `compare()` is asked for the Closest once `output` was all NaN
-/// and the launch is done.
+/// A launch with its comparison: verifying fills `output` with NaN, launches, and then calls
+/// `compare()` for the Closest.
 template <class T, class Compare>
 Runnable judged(simt::Device& device, simt::Buffer<T>& output, std::function<void()> launch,
                 Compare compare) {
@@ -60,8 +60,8 @@ Runnable judged(simt::Device& device, simt::Buffer<T>& output, std::function<voi
   return {std::move(launch), verify};
 }
 
-/// An array on the device that repeats `period` over and over, so that the host knows each of its
-/// numbers without holding all.
+/// A device array that repeats `period`, so that the host knows every number without holding
+/// them all.
 template <class T>
 class Repeated {
  public:
@@ -72,7 +72,7 @@ class Repeated {
 
   simt::Span<const T> span() const { return array_.span(); }
   std::size_t bytes() const { return array_.bytes(); }
-  /// `count` numbers from number `first` on.
+  /// `count` numbers, starting at index `first`.
   std::vector<T> values(std::size_t first, std::size_t count) const {
     std::vector<T> some(count);
     for (std::size_t i = 0; i < count; ++i) some[i] = period_[(first + i) % period_.size()];

@@ -9,16 +9,16 @@
 
 namespace tilestep::lab {
 
-/// The worst of many comparisons, each against its own bound: the first kind that counts is one
-/// past its bound, and within a kind the one with the largest error for its bound.
+/// The worst of many comparisons, each against its own bound: any that exceeds its bound is worse than
+/// one that does not; otherwise the one with the larger error relative to its bound.
 class Closest {
  public:
-  /// An error of `got` against `want`; NaN and what only one of them has as infinity are past any
+  /// Adds the error of `got` against `want`; NaN, or an infinity in only one of them, exceeds any
   /// bound. Equal infinities are equal.
   void add(AnyNumber got, AnyNumber want, AnyNumber bound) {
     add(got, want, bound, [] { return std::string(); });
   }
-  /// The same; `where()` is a std::string that says what was compared, asked for only when this
+  /// The same; `where()` returns a std::string naming the comparison, and is called only when this
   /// becomes the worst comparison so far.
   template <class Where>
   requires std::is_invocable_r_v<std::string, const Where&>
@@ -42,7 +42,7 @@ class Closest {
   std::string where_;
 };
 
-/// Each of `got` against its own of `want`, with its own of `bounds`.
+/// Compares got[i] with want[i], with the bound bounds[i].
 template <class Got, class Want>
 Closest compared(const std::vector<Got>& got, const std::vector<Want>& want,
                  const std::vector<double>& bounds) {

@@ -38,7 +38,7 @@ std::string key_of(const Measurement& m) {
   return m.variant.empty() ? m.id : m.id + "/" + m.variant;
 }
 
-/// The rows of a table that repeats the report's measurements, without those that are not compared.
+/// The rows of a table that repeats the report's measurements, except those that are not compared.
 bool repeats_unmeasured(const Report& report, const Table& table, std::size_t row,
                         const std::set<std::string>& skipped) {
   if (table.id != "readouts" || table.columns.empty()) return false;
@@ -85,7 +85,7 @@ json table_json(const Report& report, const Table& table, const json& as_json,
   return to;
 }
 
-/// Lists of the trace whose order is the machine's are put in order: an object of columns.
+/// Sorts lists of the trace whose order depends on the machine: an object of columns.
 void put_in_order(json& trace, const Replay& replay) {
   for (const Replay::Order& order : replay.any_order) {
     const std::string start = "trace.";
@@ -128,7 +128,7 @@ json named_json(const Report& report, const Replay& replay) {
                                {"how", m.detail},
                                {"provenance", name_of(m.provenance)}};
   }
-  // How far the worst element is off, and which it is, is rounding; that it is within its tolerance is not.
+  // The error of the worst element, and which one it is, depend on rounding; that it is within tolerance does not.
   json& checks = to["checks"] = json::object();
   for (const Check& check : report.checks) {
     checks[check.id] = {{"ok", check.ok}};
@@ -139,7 +139,7 @@ json named_json(const Report& report, const Replay& replay) {
 
 // ---- comparing ----------------------------------------------------------------------------------
 
-/// What is said about numbers, and is of the build rather than of the run.
+/// Words about numbers, which belong to the build rather than the run.
 bool is_wording(const std::string& ids) {
   if (ids.starts_with("tables.")) {
     return ids.ends_with(".title") || ids.ends_with(".label") || ids == "tables.readouts.how";
@@ -156,7 +156,7 @@ class Comparer {
     }
   }
 
-  /// The largest number of each list, by its path without places.
+  /// The largest number of each list, by its path without list indices.
   void measure(const json& value, const std::string& ids) {
     if (value.is_number()) {
       double& largest = largest_[ids];
@@ -168,7 +168,7 @@ class Comparer {
     }
   }
 
-  /// `ids` is the path without places in lists, which the lesson's declarations use.
+  /// `ids` is the path without list indices, as the lesson's declarations use it.
   void compare(const json& a, const json& b, const std::string& ids, const std::string& path) {
     if (to_.difference) return;
     if (parts_.contains(ids)) return;
@@ -225,17 +225,16 @@ class Comparer {
     const auto x = a.get<double>(), y = b.get<double>();
     if (x == y && a.is_number_float() == b.is_number_float()) return;
     if (a.is_number_integer() || b.is_number_integer()) return differ(path, shown(a), shown(b));
-    // Tables and measurements hold all numbers as doubles: there whole ones are counts.
+    // Tables and measurements hold all numbers as doubles; whole ones are counts.
     const bool rounded = ids.starts_with("tables."), any = rounded || !ids.starts_with("trace.");
     const bool counts = any && x == std::floor(x) && y == std::floor(y);
     double allowed = counts ? 0 : replay_.rounding * largest_[ids];
     if (rounded && allowed > 0) allowed += last_digit(a, b);
     const double apart = std::abs(x - y);
     if (apart > allowed) {
-      return differ(path, shown(a), shown(b),
-                    allowed > 0
-                        ? fmt::format("{:.2g} apart, and at most {:.2g} may be", apart, allowed)
-                        : "");
+      return differ(
+          path, shown(a), shown(b),
+          allowed > 0 ? fmt::format("{:.2g} apart, at most {:.2g} allowed", apart, allowed) : "");
     }
     ++to_.close;
     if (apart / allowed > to_.farthest) {
@@ -244,7 +243,7 @@ class Comparer {
     }
   }
 
-  /// A unit of the last digit that one of the two has, with a hair for the sum of two decimals.
+  /// One unit of the last digit of either number, plus a little for the sum of two decimals.
   static double last_digit(const json& a, const json& b) {
     int decimals = 0;
     for (const json* number : {&a, &b}) {
@@ -253,7 +252,7 @@ class Comparer {
       if (point == text.npos || text.find('e') != text.npos) continue;
       decimals = std::max(decimals, static_cast<int>(text.size() - point - 1));
     }
-    constexpr int kShownDecimals = 6;  // more digits are no rounding for people
+    constexpr int kShownDecimals = 6;  // more digits are not rounding for display
     return decimals > kShownDecimals ? 0 : 1.001 * std::pow(10.0, -decimals);
   }
 
@@ -281,7 +280,7 @@ Settings in_effect(const Knobs& knobs, Settings settings) {
 }
 
 std::string Difference::sentence() const {
-  return fmt::format("{}: {} was recorded, {} is replayed{}", path, recorded, replayed,
+  return fmt::format("{}: recorded {}, replayed {}{}", path, recorded, replayed,
                      allowed.empty() ? "" : "; " + allowed);
 }
 

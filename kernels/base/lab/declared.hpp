@@ -2,8 +2,8 @@
 
 #include <string_view>
 
-/// What of the lesson kit a lesson's headers name without using it. A kernel source that a user edited is
-/// compiled with this in place of the kit's headers, which take longer to read than the kernel.
+/// Declarations of the lesson kit that a lesson's headers name without using. An edited kernel source is
+/// compiled with this instead of the kit's headers, which would take longer to parse than the kernel.
 namespace tilestep::lab {
 
 struct Change;
@@ -14,7 +14,7 @@ struct Table;
 template <class Params>
 class KnobTable;
 
-/// What lessons.def says of a lesson; see kernels/lessons.hpp.
+/// A lesson's entry in lessons.def; see kernels/lessons.hpp.
 struct LessonName {
   std::string_view id;       ///< "online-softmax"
   std::string_view title;    ///< "Online softmax"

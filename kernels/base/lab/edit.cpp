@@ -22,7 +22,7 @@ std::string why_no_source(std::string_view text) {
                        kMostKernelBytes);
   }
   if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
-    return "is UTF-16; a kernel source is UTF-8: save it so";
+    return "is UTF-16; a kernel source is UTF-8: save it as UTF-8";
   }
   int line = 1;
   while (!text.empty()) {
@@ -32,7 +32,7 @@ std::string why_no_source(std::string_view text) {
     }
     const auto c = static_cast<unsigned char>(text[0]);
     if ((c < 0x20 && c != '\n' && c != '\t' && c != '\r' && c != '\f') || c == 0x7f) {
-      return fmt::format("has the control character 0x{:02x} in line {}, so that it is no text",
+      return fmt::format("has the control character 0x{:02x} in line {}, so it is no text",
                          static_cast<unsigned>(c), line);
     }
     line += c == '\n' ? 1 : 0;

@@ -10,7 +10,7 @@
 #include "kernels/base/lab/names.hpp"
 #include "kernels/base/simt/error.hpp"
 
-/// A kernel source that a user changed, and what became of it: plain data, to and from JSON.
+/// A kernel source edited by the user, and the outcome: plain data, to and from JSON.
 namespace tilestep::lab {
 
 template <class T>
@@ -18,11 +18,11 @@ class Fields;
 
 /// The longest kernel source, in bytes.
 inline constexpr std::size_t kMostKernelBytes = std::size_t{512} << 10;
-/// What makes `text` no kernel source, as the end of a sentence ("is UTF-16; …"); empty if it is one. A source is UTF-8
-/// with lines and tabs, of at most kMostKernelBytes.
+/// Why `text` is not a kernel source, as the end of a sentence ("is UTF-16; …"); empty if it is one. A source is UTF-8
+/// without control characters but line ends, tabs and form feeds, at most kMostKernelBytes long.
 std::string why_no_source(std::string_view text);
 
-/// A source to be compiled in place of the one that was built in.
+/// A source to compile in place of the built-in one.
 struct KernelEdit {
   std::string path;  ///< as in the repository: "kernels/attention/online_softmax/one_pass.cu"
   std::string text;
@@ -36,15 +36,15 @@ constexpr auto names_of(Severity) {
   return std::to_array<std::string_view>({"error", "warning", "note"});
 }
 
-/// What a compiler, or the emulation, says about a line of the edited source.
+/// A message of the compiler or the emulation about a line of the edited source.
 struct Diagnostic {
-  int line = 0;    ///< 1-based; 0: about no line of it
+  int line = 0;    ///< 1-based; 0: not about a line
   int column = 0;  ///< 1-based, in bytes; 0: the whole line
   Severity severity = Severity::error;
   std::string text;
 };
 
-/// What a report says of the kernel that it is about, if that is not the one that was built in.
+/// The kernel that a report is about, if it is not the built-in one.
 struct EditedKernel {
   std::string path;      ///< of the source that was replaced
   std::string hash;      ///< of its text: 16 hexadecimal digits
@@ -52,13 +52,13 @@ struct EditedKernel {
   double compile_ms = 0;
   bool cached = false;  ///< it had been compiled before
   std::vector<Diagnostic> diagnostics;
-  bool idle = false;  ///< the run launched none of its kernels, so that its checks are of others
+  bool idle = false;  ///< the run launched none of its kernels, so its checks are about others
 };
 
-/// 16 hexadecimal digits that tell one text from another.
+/// A hash of the text, as 16 hexadecimal digits.
 std::string hash_of(std::string_view text);
 
-/// The Error of a source that does not compile, or of a kernel that fails in a line of it.
+/// The Error for a source that does not compile, or a kernel that fails in a line of it.
 class SourceError : public Error {
  public:
   SourceError(const std::string& sentence, std::vector<Diagnostic> diagnostics,
@@ -69,7 +69,7 @@ class SourceError : public Error {
  private:
   std::vector<Diagnostic> diagnostics_;
 };
-/// Those of `error`, if it is one.
+/// The diagnostics of `error` if it is a SourceError; otherwise none.
 std::vector<Diagnostic> diagnostics_of(const Error& error);
 
 const Fields<Diagnostic>& diagnostic_fields();

@@ -18,9 +18,9 @@
 namespace tilestep::lab {
 namespace {
 
-/// How often is looked whether it is one's turn: short beside a timing, long beside a system call.
+/// The polling interval for our turn: short compared with a timing, long compared with a system call.
 constexpr std::chrono::milliseconds kLook{20};
-/// Everybody may wait in line; a file that somebody else made for himself is refused below.
+/// Any user may queue; a file that another user made private is refused below.
 constexpr mode_t kMode = 0666;
 
 [[noreturn]] void refuse(const std::string& path, std::string_view why) {
@@ -30,7 +30,7 @@ constexpr mode_t kMode = 0666;
               ExitCode::unavailable);
 }
 
-/// In a folder like /tmp the system lets nobody open another user's file with O_CREAT: first without.
+/// In a folder like /tmp the system refuses O_CREAT on another user's file: first try without it.
 int open_line(const std::string& path) {
   constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
   for (int tries = 0; tries < 100; ++tries) {
@@ -55,7 +55,7 @@ struct flock bytes(short type, long from, long count) {
   return range;
 }
 
-/// A lock of another on `count` bytes from `from` on, or one of type F_UNLCK.
+/// Another process's lock on `count` bytes from `from` on, or one of type F_UNLCK.
 struct flock held(int fd, long from, long count) {
   struct flock range = bytes(F_WRLCK, from, count);
   while (::fcntl(fd, F_OFD_GETLK, &range) != 0) {
@@ -125,7 +125,7 @@ void GpuLine::take(const std::function<void(int before)>& waits) {
 }
 
 void GpuLine::take_place() {
-  set_lock(fd_, F_WRLCK, 0, 1, true);  // held for a few system calls alone
+  set_lock(fd_, F_WRLCK, 0, 1, true);  // held only for a few system calls
   long last = 0;
   for (struct flock lock = held(fd_, 1, 0); lock.l_type != F_UNLCK; lock = held(fd_, last + 1, 0)) {
     last = lock.l_start;
@@ -137,7 +137,7 @@ void GpuLine::take_place() {
 
 int GpuLine::before() const {
   int count = 0;
-  // The system names any one of the locks in a range: those on both sides of it are counted as well.
+  // The system names any one lock in a range, so the ones on both sides of it are counted too.
   const auto count_in = [&](const auto& self, long from, long end) -> void {
     if (from >= end) return;
     const struct flock lock = held(fd_, from, end - from);

@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Beyond this a double does not tell neighbouring whole numbers apart.
+/// Beyond this a double cannot represent every whole number.
 constexpr double kMostWholeDouble = 0x1p53;
 /// From here on a number rounds to an infinite float: FLT_MAX and half a step.
 constexpr double kPastFloat = 0x1.ffffffp127;
@@ -27,7 +27,7 @@ std::string brief(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-/// The whole number that `value` is, if it is one and an int64 holds it. Some writers spell 4 as
+/// `value` as a whole number, if it is one and fits an int64. Some writers spell 4 as
 /// 4.0.
 std::optional<std::int64_t> whole_of(const json& value) {
   if (value.is_number_unsigned()) {

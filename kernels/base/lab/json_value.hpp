@@ -6,8 +6,8 @@
 
 namespace tilestep::lab {
 
-/// A JSON value for headers that many files read and few look into: only those include <nlohmann/json.hpp>. It is used
-/// as the value itself wherever that is asked for, and by `->` and `*`.
+/// A JSON value for headers that many files include but few look into: only those few include <nlohmann/json.hpp>. It
+/// converts to the value wherever one is expected, and gives access by `->` and `*`.
 class JsonValue {
  public:
   JsonValue();  ///< null
@@ -25,7 +25,7 @@ class JsonValue {
   nlohmann::json& operator*();
   const nlohmann::json* operator->() const { return &**this; }
 
-  /// Of two of them alone: beside a nlohmann::json it is one itself.
+  /// Only for two of them: next to a nlohmann::json it converts to one.
   template <std::same_as<JsonValue> Value>
   friend bool operator==(const Value& a, const Value& b) {
     return a.equals(b);

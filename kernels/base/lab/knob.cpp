@@ -24,7 +24,7 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-/// Offers the end of the range that lies nearest to a number, else the default.
+/// Offers the end of the range nearest to a number, otherwise the default.
 [[noreturn]] void refuse(const Knob& knob, std::string_view given) {
   KnobValue works = knob.initial;
   const std::optional<double> number = number_of<double>(given);

@@ -18,18 +18,18 @@ namespace tilestep::lab {
 /// The value of a knob: integer, real, toggle, choice (by its name) or text.
 using KnobValue = std::variant<std::int64_t, double, bool, std::string>;
 
-/// Values of knobs by knob id. A lesson fills in its defaults for those that are absent.
+/// Knob values by knob id. A lesson fills in its defaults for absent knobs.
 using Settings = std::map<std::string, KnobValue, std::less<>>;
 
 enum class KnobKind { integer, real, toggle, choice, text };
 
-/// A knob and those of its values with which another one has an effect.
+/// A knob and the values of it with which another knob has an effect.
 struct Together {
   std::string knob;
   std::vector<std::string> values;
 };
 
-/// What a knob is, said once: the controls, `--set`, JSON and the sweep tests all read this.
+/// The one definition of a knob: the controls, `--set`, JSON and the sweep tests all read it.
 struct Knob {
   std::string id;     ///< snake_case, as in `--set id=value`
   std::string label;  ///< for people
@@ -38,46 +38,46 @@ struct Knob {
   KnobKind kind = KnobKind::integer;
   double min = 0, max = 0;           ///< integer and real
   bool logarithmic = false;          ///< integer and real: the slider's scale
-  std::string zero_word;             ///< real: if set, 0 is allowed too, and called this
+  std::string zero_word;             ///< real: if set, 0 is allowed too, under this name
   std::vector<std::string> choices;  ///< choice
   std::map<std::string, std::string, std::less<>>
-      retired;       ///< choices that were, and what took their place
-  std::string form;  ///< text: what may be written, in words, with an example
-  bool (*fits)(std::string_view) = nullptr;  ///< text: whether it is of that form
+      retired;                               ///< former choices, and their replacements
+  std::string form;                          ///< text: the allowed form in words, with an example
+  bool (*fits)(std::string_view) = nullptr;  ///< text: whether a text has that form
   KnobValue initial;
-  std::string group = "run";         ///< what it is about: model, run, kernel or look
-  std::vector<Together> works_with;  ///< has an effect with any of these alone; empty: always
+  std::string group = "run";         ///< its subject: model, run, kernel or look
+  std::vector<Together> works_with;  ///< has an effect only with one of these; empty: always
 
-  /// Why it has no effect with `settings`, complete: "works with pattern = aos or soa"; empty: it has one.
+  /// Why it has no effect with (complete) `settings`: "works with pattern = aos or soa"; empty: it has one.
   std::string idle(const Settings& settings) const;
   /// The allowed values in words: "1–1024", "one of fp32, fp16, bf16", "true or false".
   std::string allowed() const;
   /// Throws Error naming the knob and the allowed values unless `value` is one of them. Integers
-  /// are accepted for real knobs, and so is the zero word; numbers for choices that are spelled so
+  /// and the zero word are accepted for real knobs, and numbers for choices spelled as numbers
   /// (4 for "4"). The result has the knob's own type.
   KnobValue checked(const KnobValue& value) const;
-  /// `text` as written after `--set id=`, in the C locale whatever the program's is. Throws Error
+  /// `text` as written after `--set id=`, always in the C locale. Throws Error
   /// as `checked` does.
   KnobValue parsed(std::string_view text) const;
-  /// `value` for people, as `--set` takes it too: "16", "0.5", "off" where that is the word for 0.
+  /// `value` for people, also accepted by `--set`: "16", "0.5", or "off" where that is the word for 0.
   std::string text(const KnobValue& value) const;
 };
 
-/// `value` as `--set` would take it.
+/// `value` as `--set` accepts it.
 std::string to_text(const KnobValue& value);
 
 /// "small_format" in words: "Small format".
 std::string label_of(std::string_view id);
 
-/// A way out that works, offered with an error: "Set component to 0".
+/// A remedy that works, offered with an error: "Set component to 0".
 struct Fix {
   std::string label;  ///< for a button
-  Settings settings;  ///< on top of those that were refused
+  Settings settings;  ///< to apply on top of the refused ones
 };
 /// "Set head dim to 4", or "Clear custom" where the value is an empty text.
 Fix fix_to(std::string_view id, const KnobValue& value);
 
-/// The Error of knobs that a lesson does not take, or that were not recorded.
+/// The Error for knobs that a lesson refuses, or that were not recorded.
 class Refused : public Error {
  public:
   Refused(const std::string& sentence, std::optional<Fix> fix, ExitCode code = ExitCode::bad_input)
@@ -87,18 +87,18 @@ class Refused : public Error {
  private:
   std::optional<Fix> fix_;
 };
-/// What `error` offers, if it offers something.
+/// The fix that `error` offers, if any.
 std::optional<Fix> fix_of(const Error& error);
 
-/// Throws the Error of a value that one knob allows and another forbids: "query is 9, but with
-/// queries = 8 the allowed values are 0–7". With `works` for `id` the lesson takes the settings.
+/// Throws the Error for a value that one knob allows and another forbids: "query is 9, but with
+/// queries = 8 the allowed values are 0–7". With `id` set to `works` the lesson accepts the settings.
 [[noreturn]] void refuse_with(std::string_view id, const KnobValue& value, std::string_view with,
                               std::string_view allowed, const KnobValue& works);
 
-/// A knob that a lesson had, and what took its place.
+/// A former knob of a lesson, and its replacement.
 struct RetiredKnob {
   std::string id;
-  KnobValue stands_at;  ///< what the lesson does now is what it did at this value
+  KnobValue stands_at;  ///< the lesson now behaves as it did at this value
   std::string instead;
 };
 
@@ -112,12 +112,12 @@ class Knobs {
   const std::vector<Knob>& all() const { return knobs_; }
   auto begin() const { return knobs_.begin(); }
   auto end() const { return knobs_.end(); }
-  /// Throws Error naming all knob ids, or what took the place of a retired one.
+  /// Throws Error naming all knob ids, or the replacement of a retired knob.
   const Knob& at(std::string_view id) const;
   Settings defaults() const;
-  /// `settings` checked, with defaults for what is absent. Throws Error for an unknown id or a
-  /// value that is not allowed. A retired knob may stand where the lesson stands now: capsules and
-  /// recordings of before are still read.
+  /// `settings` checked, with defaults for absent knobs. Throws Error for an unknown id or a value that
+  /// is not allowed. A retired knob is accepted at the value the lesson now behaves as: old capsules and
+  /// recordings can still be read.
   Settings completed(const Settings& settings) const;
   /// Sets one knob from "id=value". Throws Error.
   void set(Settings& settings, std::string_view assignment) const;
@@ -212,7 +212,7 @@ class KnobTable {
         });
   }
 
-  /// `form` says in words what may be written, `fits` checks it.
+  /// `form` describes the allowed texts in words, `fits` checks one.
   KnobTable& text(std::string Params::*member, Words words, std::string form,
                   bool (*fits)(std::string_view)) {
     Knob knob = make(std::move(words), KnobKind::text);
@@ -223,7 +223,7 @@ class KnobTable {
         [member](Params& p, const KnobValue& v) { p.*member = std::get<std::string>(v); });
   }
 
-  /// Of the knob `id` a choice that was once there: who asks for it is told what took its place.
+  /// A former choice of the knob `id`: a request for it is refused with its replacement.
   KnobTable& retired(std::string_view id, std::string name, std::string instead) {
     for (Row& row : rows_) {
       if (row.knob.id == id) row.knob.retired.emplace(std::move(name), std::move(instead));
@@ -231,30 +231,30 @@ class KnobTable {
     return *this;
   }
 
-  /// The knob named last has an effect with these values of another one, or of one named so beside it.
+  /// The last knob has an effect only with these values of `knob`; several calls are alternatives.
   KnobTable& with(std::string knob, std::vector<std::string> values) {
     rows_.back().knob.works_with.push_back({std::move(knob), std::move(values)});
     return *this;
   }
-  /// The knobs that follow are about this.
+  /// The group of the knobs that follow.
   KnobTable& group(std::string name) {
     group_ = std::move(name);
     return *this;
   }
 
-  /// A knob that was once there: who sets it is told what took its place.
+  /// A former knob: setting it is refused with its replacement.
   KnobTable& retired_knob(std::string id, KnobValue stands_at, std::string instead) {
     retired_.push_back({std::move(id), std::move(stands_at), std::move(instead)});
     return *this;
   }
 
-  /// The knob `seed` that lessons with random data have.
+  /// The knob `seed` of lessons with random data.
   KnobTable& seed(std::string help = "Chooses the random numbers.") {
     return integer(&Params::seed, {"seed", std::move(help)}, 0, 2147483647);
   }
 
-  /// What must hold between knobs: throws Error naming the knob and the values it may have with
-  /// the others as they are (`refuse_with`).
+  /// A constraint between knobs: throws Error naming the knob and the values allowed with the
+  /// other knobs as they are (`refuse_with`).
   KnobTable& require(void (*check)(const Params&)) {
     checks_.push_back(check);
     return *this;
@@ -266,7 +266,7 @@ class KnobTable {
     return Knobs(std::move(knobs), retired_);
   }
 
-  /// Checks `settings`, each knob and then what must hold between them, and fills in defaults.
+  /// Checks `settings`, each knob and then the constraints between them, and fills in defaults.
   /// Throws Error naming the knob and the allowed values.
   Params params(const Settings& settings) const {
     const Settings all = knobs().completed(settings);

@@ -8,7 +8,7 @@
 namespace tilestep::lab {
 namespace {
 
-/// The values at `places`, which `at` gives, in another order.
+/// Permutes the values at `places`, accessed by `at`.
 void mix_values(const std::vector<std::size_t>& places, const std::vector<std::size_t>& order,
                 const std::function<nlohmann::json&(std::size_t)>& at) {
   std::vector<nlohmann::json> values;

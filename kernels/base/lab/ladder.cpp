@@ -15,7 +15,7 @@
 namespace tilestep::lab {
 namespace {
 
-/// How much longer a turn takes than a comparison or a brief timing, for the progress.
+/// Cost of a turn relative to a comparison or a brief timing, for the progress.
 constexpr double kTurnWeight = 8;
 
 std::string launches_of(const Counter& counter) {
@@ -27,11 +27,11 @@ std::string joined(std::string text, std::string_view between, std::string_view 
   return text += more;
 }
 
-/// A rung or peer on its way up.
+/// A rung or peer while it is climbed.
 struct Entrant {
   const Rung* rung;
   bool peer;
-  std::vector<std::size_t> right = {};  ///< configurations whose result is
+  std::vector<std::size_t> right = {};  ///< configurations with a correct result
   std::optional<std::size_t> best = {};
   std::vector<double> samples = {};
 
@@ -147,7 +147,7 @@ class Climber {
     timed.cells = plan_.cells;
     timed.cells.insert(rung.cells.begin(), rung.cells.end());
     timed.cells.insert({{"rung", Cell(rung.name)}, {"why", Cell(rung.why)}});
-    // A peer is measured beside itself, so to speak.
+    // A peer is, in effect, its own peer.
     const Entrant* peer = entrant.peer ? &entrant : peer_of(rung);
     std::optional<Spread> beside;
     if (peer != nullptr && peer->best) {
@@ -305,7 +305,7 @@ Climb Ladder::climb(const LadderPlan& plan, Progress& progress) {
   if (race == nullptr) return Climber(device_, plan, progress, *this).run();
   if (!race->is_of(plan)) return Climber(device_, plan, progress, *this).untimed();
   const LadderPlan two = race->plan_of(plan);
-  Ladder own(device_);  // what was compared before is not about these two
+  Ladder own(device_);  // earlier comparisons are not about these two
   Climb climb = Climber(device_, two, progress, own).run();
   throw RaceOver{std::move(climb), own.checks()};
 }

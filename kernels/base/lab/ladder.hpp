@@ -28,25 +28,25 @@
 ///     report.checks = ladder.checks();
 namespace tilestep::lab {
 
-/// What a launch does by its definition; a rate is this over a time, whatever caches, padding and
-/// repeated reads add to it.
+/// The work of a launch by definition; a rate is this over a time, without the extra traffic of caches,
+/// padding and repeated reads.
 struct Work {
   double bytes_read = 0, bytes_written = 0, flops = 0;
   double bytes() const { return bytes_read + bytes_written; }
 };
 enum class Rate { gb_per_s, tflop_per_s };
 std::string_view unit_of(Rate rate);
-/// The rate of `work` done in these times.
+/// The rate of `work` done in these times (ms).
 Spread rate_of(const Spread& time_ms, const Work& work, Rate rate);
 
-/// A configuration made ready. The functions own what they need, or it outlives the climb.
+/// A prepared configuration. The functions own their data, or the data outlives the climb.
 struct Runnable {
   std::function<void()> launch;  ///< asynchronous
-  /// Launches once, on an output that holds NaN or another sign of not being written, and compares
-  /// with the reference. Empty where there is nothing to compare, as with the device's own copy.
+  /// Launches once, on an output filled with NaN or another sentinel, and compares the result with the
+  /// reference. Empty where there is nothing to compare, as with the device's own copy.
   std::function<Closest()> verify;
-  /// In place of `launch` for a peer that another process runs and times itself: milliseconds of each
-  /// sample, after so long a time of settling. Empty: it has none.
+  /// Replaces `launch` for a peer that another process runs and times: milliseconds of each sample,
+  /// after the pace's settling time. Empty: not such a peer.
   std::function<std::vector<double>(const Pace& pace)> times = {};
 };
 
@@ -55,48 +55,48 @@ using Cells = std::map<std::string, Cell, std::less<>>;
 
 /// One way to launch a rung: a compiled shape, a number of threads.
 struct Configuration {
-  std::string name;  ///< "256 threads a block"
-  /// Called anew for each use, so that no more than one configuration takes memory at a time.
+  std::string name;  ///< "256 threads per block"
+  /// Called for each use, so that only one configuration occupies memory at a time.
   std::function<Runnable()> make;
   Cells cells = {};
-  std::string check = {};  ///< id of a check of its own; empty: it counts for the rung's
+  std::string check = {};  ///< id of its own check; empty: it counts towards the rung's
 };
 
-/// A kernel of the ladder, or a peer that it is measured beside.
+/// A kernel of the ladder, or a peer measured beside it.
 struct Rung {
   std::string name;  ///< as names_of has it: "shared-tile"
-  std::string why;   ///< one sentence: what changed against the rung before, why it is faster
+  std::string why;   ///< one sentence: the change from the previous rung, and why it is faster
   std::vector<Configuration> configurations;
   std::string check = {};         ///< id of its check
-  std::string check_detail = {};  ///< what is compared, and where the tolerance comes from
-  std::string peer = {};          ///< the peer's name that `fraction` refers to; empty: the first
-  std::string variant = {};       ///< of its measurements; empty: its name
-  std::string rate_id = {};       ///< of a peer's measurement; empty: it has none
+  std::string check_detail = {};  ///< the comparison, and where its tolerance comes from
+  std::string peer = {};     ///< name of the peer that `fraction` is relative to; empty: the first
+  std::string variant = {};  ///< of its measurements; empty: its name
+  std::string rate_id = {};  ///< of a peer's measurement; empty: it has none
   Cells cells = {};
-  bool counted = true;  ///< whether the plan's counters say something about it
+  bool counted = true;  ///< whether the plan's counters apply to it
 };
 /// The device's own copy of `bytes`, with one configuration.
 Rung device_copy(simt::Device& device, std::string name, void* to, const void* from,
                  std::size_t bytes);
 
-/// What hardware counts during launches of each rung's best configuration, never in a timed run.
+/// A hardware counter read during launches of each rung's best configuration, never in a timed run.
 struct Counter {
   std::string id;
   std::string unit;
-  /// Sets of metrics that are added up; the first set that the chip has counts.
+  /// Sets of metrics to add up; the first set that the chip supports is used.
   std::vector<std::vector<std::string>> metrics;
   double scale = 1;
-  /// In a row. More than one for shares of elapsed cycles: what is counted begins before the first launch and
-  /// ends after the last, and the way between host and device takes as long as a short kernel.
+  /// Back to back. More than one for shares of elapsed cycles: counting begins before the first launch and ends
+  /// after the last, and the latency between host and device is as long as a short kernel.
   int launches = 1;
 };
-/// Nothing if the chip has none of the metrics. Throws Cancelled.
+/// Nothing if the chip supports none of the metric sets. Throws Cancelled.
 std::optional<double> count(simt::Device& device, const Counter& counter,
                             const std::function<void()>& launch);
 
-/// Of a turn in a round, unless a plan says otherwise.
+/// The pace of a turn in a round, unless a plan says otherwise.
 inline constexpr Pace kTurn{kShown.settle_ms, 14, 7, 20};
-/// Rungs that do the same work, and peers that do it as well.
+/// Rungs that do the same work, and peers that do it too.
 struct LadderPlan {
   std::vector<Rung> rungs, peers;
   Work work;
@@ -110,14 +110,14 @@ struct LadderPlan {
   Cells cells = {};  ///< of every row
   int rounds = 3;
   Pace turn = kTurn;  ///< of a rung or peer in a round
-  /// Whether L2 is emptied before each sample; nothing: where what is read and written would nearly fit it.
+  /// Whether L2 is flushed before each sample; nothing: only if the data read and written would nearly fit it.
   std::optional<bool> flush_l2 = {};
 };
 
-/// A row of what was timed: a rung or peer in its best configuration, or one configuration.
+/// A timed row: a rung or peer in its best configuration, or one configuration.
 struct Timed {
   std::string name, variant, configuration;
-  int chosen = -1;       ///< number of the configuration; −1: none was right and fast enough
+  int chosen = -1;       ///< index of the configuration; −1: none was correct and fast enough
   Spread time_ms, rate;  ///< no samples if none was chosen
   /// By column id: `rung`, `why`, `configuration`, `time`, `rate` (also as `bandwidth` or `tflops`),
   /// `p10`, `p90`, `peer` (its rate), `fraction` (unless unstable), and those declared.
@@ -128,7 +128,7 @@ struct Timed {
   std::optional<double> number(std::string_view id) const;
 };
 
-/// What came of a plan, in its order.
+/// The results of a plan, in its order.
 struct Climb {
   std::vector<Timed> rungs, peers;
   std::vector<Timed> configurations;  ///< of rungs that had more than one to choose among
@@ -138,10 +138,10 @@ struct Climb {
 };
 
 /// Climbs ladders and keeps their checks. First every configuration of every rung and peer is
-/// compared with the reference; one that is wrong is not timed. Then each is timed briefly, to
-/// choose the best. Then the best ones are timed in rounds, peers and rungs in turn and each after
-/// its clock has settled, so that all meet the same conditions; the samples that chose do not
-/// count. At last the hardware counts, in runs of their own.
+/// compared with the reference; a wrong one is not timed. Then each is timed briefly to choose the
+/// best. Then the best ones are timed in rounds, peers and rungs in turn, each after the clock has
+/// settled, so that all meet the same conditions; the samples used to choose are discarded.
+/// Hardware counters are read last, in separate runs.
 class Ladder {
  public:
   explicit Ladder(simt::Device& device) : device_(device) {}
@@ -149,9 +149,9 @@ class Ladder {
   /// Throws Cancelled; Error for a launch that the device refuses.
   Climb climb(const LadderPlan& plan, Progress& progress);
 
-  /// Adds to a check what was compared elsewhere, at other sizes.
+  /// Adds to a check a comparison made elsewhere, at other sizes.
   void judge(const std::string& id, const std::string& detail, const Closest& closest);
-  /// One of each id, in the order in which they came first.
+  /// One per id, in order of first appearance.
   std::vector<Check> checks() const;
 
  private:
@@ -167,7 +167,7 @@ class Ladder {
 Table table_of(std::string id, std::string title, std::vector<Column> columns,
                std::span<const Timed> rows);
 
-/// Puts `more` behind `all`.
+/// Appends `more` to `all`.
 template <class T>
 void append(std::vector<T>& all, std::vector<T> more) {
   all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
@@ -176,7 +176,7 @@ void append(std::vector<T>& all, std::vector<T> more) {
 /// A number for a sentence: "1234 GB/s", "unstable: 900–1234 GB/s", or "not timed" for nullptr.
 std::string headline(const Measurement* rate, int decimals);
 
-/// A part of a run, whose progress goes from `from` to `to` of the whole.
+/// Part of a run: its progress maps to `from`–`to` of the whole.
 class Part final : public Progress {
  public:
   Part(Progress& whole, double from, double to) : whole_(whole), from_(from), to_(to) {}

@@ -17,22 +17,22 @@
 
 namespace tilestep::lab {
 
-/// How far a run is, told to whoever waits for it.
+/// Receives the progress of a run.
 class Progress {
  public:
   virtual ~Progress() = default;
-  /// `fraction` in 0–1; `note` says what happens now, in a few words.
+  /// `fraction` is 0–1; `note` names the current activity in a few words.
   virtual void report(double fraction, std::string_view note) = 0;
-  /// It stands still until others are done; `note` says who: "third in line for the GPU".
+  /// The run is blocked by others; `note` says by which: "third in line for the GPU".
   virtual void wait(std::string_view note) { report(0, note); }
-  /// True once the caller gave the run up. `check()` throws Cancelled then.
+  /// True once the caller has cancelled the run; `check()` then throws Cancelled.
   virtual bool cancelled() const = 0;
   void check() const {
     if (cancelled()) throw Cancelled();
   }
 };
 
-/// A Progress that nobody watches.
+/// A Progress that discards everything.
 class NoProgress final : public Progress {
  public:
   void report(double, std::string_view) override {}
@@ -49,14 +49,14 @@ struct LessonInfo {
 };
 
 struct Replay;  // replay.hpp
-/// Of a lesson that does not say.
+/// The Replay of a lesson that declares none.
 const Replay& same_on_all_machines();
 
-/// Settings beside the defaults that a lesson has most to say about. `tilestep record` keeps a run of
-/// each, so that they can be shown as a GPU ran them where there is none.
+/// Non-default settings that a lesson has most to say about. `tilestep record` keeps a run of each, so
+/// that a machine without a GPU can show them as a GPU ran them.
 struct Telling {
-  std::string name;  ///< its file's: "no-barrier"
-  std::string why;   ///< what is to be seen, in a sentence
+  std::string name;  ///< also its file name: "no-barrier"
+  std::string why;   ///< one sentence on what to look for
   Settings settings;
 };
 
@@ -72,27 +72,27 @@ class Lesson {
   /// Times the lesson's ladder of kernels beside the device's own peer. Needs device.can_time();
   /// throws Error (unavailable) otherwise.
   virtual Report bench(simt::Device& device, Progress& progress) const = 0;
-  /// The knobs that a number belongs to, where those are not the knobs of its run: one of the bench,
-  /// or of a kernel with settings of its own. Nothing: it belongs to no setting of the knobs.
+  /// The knobs that a number belongs to where they differ from its run's: a bench number, or one of a
+  /// kernel with its own settings. Nothing: it belongs to no setting of the knobs.
   virtual std::optional<Settings> case_of(const Measurement&) const { return std::nullopt; }
-  /// At least three of a lesson that is taught, each taken by `run` and unlike the others and the
-  /// defaults; a lesson under way may have none.
+  /// At least three for a finished lesson, each accepted by `run` and different from the others and the
+  /// defaults; a lesson in progress may have none.
   virtual std::span<const Telling> telling() const { return {}; }
-  /// Settings that show what an edited kernel gets wrong elsewhere than on show, each in a moment under emulation: between
-  /// them they run every source that `run` can run, its variants, edges that fill no tile, masks without a key and other
-  /// data. Only the knobs that differ from the defaults.
+  /// Settings that expose errors of an edited kernel beyond the current knobs, each quick under emulation: together
+  /// they run every source that `run` can run, its variants, edges that fill no tile, masks without a key and other
+  /// data. Each holds only the knobs that differ from the defaults.
   virtual std::span<const Settings> trials() const { return {}; }
-  /// The bench at sizes that the emulation does in a moment, on a device without a clock: what counts are its checks, of kernels
-  /// that no run launches. By default nothing: the lesson's runs launch all that can be emulated.
+  /// The bench at sizes that are quick under emulation, on a device without a clock: only its checks matter, of
+  /// kernels that no run launches. By default nothing: the lesson's runs launch everything that can be emulated.
   virtual std::optional<Report> small_bench(simt::Device&, Progress&) const { return std::nullopt; }
-  /// What of a run follows from the machine and not from the kernel. By default nothing.
+  /// The parts of a run that depend on the machine rather than the kernel. By default none.
   virtual const Replay& replay() const { return same_on_all_machines(); }
 };
 
-/// Throws Error (unavailable) that says why `what` is not timed here, if it cannot be.
+/// Throws Error (unavailable) saying why `what` cannot be timed here, if it cannot.
 void require_timing(const simt::Device& device, std::string_view what);
 
-/// Lets the device ask whether the run was given up, for as long as this object lives.
+/// While this object lives, the device can ask whether the run was cancelled.
 class StopWhenCancelled {
  public:
   StopWhenCancelled(simt::Device& device, const Progress& progress) : device_(device) {
@@ -129,14 +129,14 @@ class StopWhenCancelled {
 ///
 /// `kLesson` is the lesson's line of lessons.def; see kernels/lessons.hpp.
 ///
-/// It checks the settings, stops the device when the caller gives up, lets who times on one GPU take
-/// turns, and fills in what every
-/// report says: lesson, params and device.
+/// It checks the settings, stops the device when the caller cancels, makes users that time on one GPU
+/// take turns, and fills in the members
+/// of every report: lesson, params and device.
 template <class Params>
 class LessonOf final : public Lesson {
  public:
   using Run = Report (*)(const Params& params, simt::Device& device, Progress& progress);
-  /// Its report is about the default params, except for what its tables say themselves.
+  /// Its report is about the default params, except where its tables say otherwise.
   using Bench = std::function<Report(simt::Device& device, Progress& progress)>;
 
   /// `takeaway` and `main_table` as in LessonInfo. A lesson need not have a bench.
@@ -148,7 +148,7 @@ class LessonOf final : public Lesson {
         knobs_(table_.knobs()),
         run_(to_run),
         bench_(std::move(to_bench)) {}
-  /// The same for a bench that tests call with small sizes: here it gets `Sizes()`.
+  /// The same for a bench that tests call with small sizes; here it gets `Sizes()`.
   template <class Sizes>
   LessonOf(const LessonName& name, std::string takeaway, KnobTable<Params> table, Run to_run,
            Report (*to_bench)(simt::Device&, Progress&, const Sizes&), std::string main_table = {})
@@ -160,14 +160,14 @@ class LessonOf final : public Lesson {
             std::move(main_table)) {}
 
   using CaseOf = std::optional<Settings> (*)(const Measurement& measurement);
-  /// The same lesson, which says what a number belongs to (`case_of`).
+  /// The same lesson, with the settings each number belongs to (`case_of`).
   LessonOf with_cases(CaseOf to_case_of) const {
     LessonOf lesson = *this;
     lesson.case_of_ = to_case_of;
     return lesson;
   }
 
-  /// Telling, with settings by their Params: {"no-barrier", "One order of …", {.tile = 16}}.
+  /// Telling, with its settings as Params: {"no-barrier", "One order of …", {.tile = 16}}.
   struct Told {
     std::string name, why;
     Params params;
@@ -194,7 +194,7 @@ class LessonOf final : public Lesson {
     lesson.small_bench_ = std::move(to_bench);
     return lesson;
   }
-  /// The same lesson, which says what of its runs is of the machine (`replay`).
+  /// The same lesson, with the parts of its runs that depend on the machine (`replay`).
   LessonOf with_replay(const Replay& (*to_replay)()) const {
     LessonOf lesson = *this;
     lesson.replay_ = to_replay;
@@ -254,23 +254,23 @@ class LessonOf final : public Lesson {
   const Replay& (*replay_)() = same_on_all_machines;
 };
 
-/// What a lab is asked to do.
+/// A request to a lab.
 struct Request {
   enum class Action {
     run,
     bench,
-    trials,  ///< of an edited kernel alone: it is run at the lesson's trial settings (workbench/trials.hpp)
+    trials,  ///< for an edited kernel only: runs it at the lesson's trial settings (workbench/trials.hpp)
   };
   std::string lesson;
   Settings params;
   Action action = Action::run;
   std::string backend = "auto";  ///< auto, cuda, emulated or recorded
-  /// A source of the lesson that a user changed: the kernels are compiled with it first.
+  /// A source of the lesson edited by the user: the kernels are compiled with it first.
   std::optional<KernelEdit> kernel = std::nullopt;
-  /// In which order the emulation runs the threads of a block between barriers.
+  /// The order in which the emulation runs the threads of a block between barriers.
   simt::ThreadOrder order = simt::ThreadOrder::ascending;
-  /// Of an edited kernel, emulated: whether its threads run in other orders too, which is the check `thread_order`
-  /// (workbench/orders.hpp). A run without it is there sooner, and `trials` of the same knobs can have the check.
+  /// For an emulated edited kernel: whether to run its threads in other orders too, the check `thread_order`
+  /// (workbench/orders.hpp). A run without it finishes sooner, and `trials` of the same knobs can do the check.
   bool orders = true;
 };
 constexpr auto names_of(Request::Action) {

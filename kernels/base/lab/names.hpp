@@ -6,7 +6,7 @@
 #include <string_view>
 #include <type_traits>
 
-/// The words of an enum are said once, beside it, in the order of its values from 0 on:
+/// The names of an enum are listed once, beside it, in the order of its values from 0:
 ///
 ///     enum class Access { load, store };
 ///     constexpr auto names_of(Access) { return std::to_array<std::string_view>({"load", "store"}); }
@@ -30,7 +30,7 @@ constexpr std::string_view name_of(Enum value) {
   return names_of(Enum{}).at(static_cast<std::size_t>(value));
 }
 
-/// The value called `name`, if there is one.
+/// The value with this name, if any.
 template <Named Enum>
 constexpr std::optional<Enum> named(std::string_view name) {
   for (std::size_t i = 0; i < count_of<Enum>(); ++i) {
@@ -39,8 +39,8 @@ constexpr std::optional<Enum> named(std::string_view name) {
   return std::nullopt;
 }
 
-/// The rungs of a ladder have a sentence each, beside their names and in the same order: what
-/// changed against the rung before, and why it is faster.
+/// Each rung of a ladder has a sentence, beside the names and in the same order: the change from the
+/// previous rung, and why it is faster.
 ///
 ///     constexpr auto reasons_of(Rung) { return std::to_array<std::string_view>({"…", "…"}); }
 template <Named Enum>

@@ -12,7 +12,7 @@ double number_in(const KnobValue& value) {
 }
 
 double distance_of_numbers(const Knob& knob, double a, double b) {
-  // "off" is no small amount.
+  // "off" is not a small amount.
   if (!knob.zero_word.empty() && (a == 0) != (b == 0)) return 1;
   const bool logarithmic = knob.logarithmic && knob.min > 0 && a > 0 && b > 0;
   const double apart = logarithmic ? std::abs(std::log(a / b)) : std::abs(a - b);

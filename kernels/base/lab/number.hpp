@@ -8,7 +8,7 @@
 
 namespace tilestep::lab {
 
-/// Any number, as a double: what checks and measurements take.
+/// Any number, as a double: the argument type of checks and measurements.
 struct AnyNumber {
   template <class Number>
   requires std::is_arithmetic_v<Number> AnyNumber(Number number)
@@ -16,8 +16,8 @@ struct AnyNumber {
   double value;
 };
 
-/// The whole of `text` as a Number, in the C locale whatever the program's is: the point is a point.
-/// Nothing for anything else, or for a number that does not fit.
+/// All of `text` as a Number, always in the C locale: the decimal point is a point. Nothing for
+/// anything else, or for a number that does not fit.
 template <class Number>
 std::optional<Number> number_of(std::string_view text) {
   Number value{};

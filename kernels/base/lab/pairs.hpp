@@ -9,8 +9,8 @@
 
 namespace tilestep::lab {
 
-/// Pairs of whole numbers from 0, "5:2,7:0", as a knob takes them: who goes where. Nothing for a text that is
-/// not of that form; the empty text has none.
+/// Pairs of whole numbers from 0, "5:2,7:0", as a knob accepts them: which item goes where. Nothing for a
+/// malformed text; the empty text has no pairs.
 inline std::optional<std::vector<std::pair<int, int>>> pairs_of(std::string_view text) {
   std::vector<std::pair<int, int>> pairs;
   while (!text.empty()) {

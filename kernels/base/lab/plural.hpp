@@ -6,7 +6,7 @@
 
 namespace tilestep::lab {
 
-/// "1 tile", "4 tiles"; `many` where it is not noun + s.
+/// "1 tile", "4 tiles"; `many` if the plural is not noun + s.
 inline std::string plural(std::int64_t count, std::string_view noun, std::string_view many = {}) {
   std::string text = std::to_string(count) + " ";
   if (count == 1) return text.append(noun);

@@ -37,7 +37,7 @@ bool QuickBench::asked() {
 
 void leave_out(Report& report, std::initializer_list<std::string_view> what) {
   Table table{kLeftOut,
-              "A quick bench, one short round of each; a whole one also has",
+              "A quick bench, one short round of each; a full one also has",
               {column("what", "left out")},
               {}};
   for (const std::string_view one : what) table.add({one});

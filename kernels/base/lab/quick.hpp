@@ -6,20 +6,20 @@
 
 #include "kernels/base/lab/ladder.hpp"
 
-/// A quick bench: the ladder and its peers in one short round, half a minute on an H100. It says what a whole one has
-/// besides.
+/// A quick bench: the ladder and its peers in one short round, half a minute on an H100. Its report lists what it
+/// omits of a full one.
 namespace tilestep::lab {
 
-/// Of a turn, and of a choice among configurations.
+/// The paces of a turn and of choosing among configurations.
 inline constexpr Pace kQuickTurn{100, 14, 7, 5}, kQuickChoosing{10, 5, 3, 5};
 /// The same in one short round, with nothing counted.
 LadderPlan quick(LadderPlan plan);
 
-/// In a request for a bench this stands among the params: true.
+/// The param that requests it in a bench request, with the value true.
 inline constexpr const char* kQuickParam = "quick";
 bool is_quick(const Request& request);
 
-/// For as long as it lives, benches that its thread begins are quick, if it is `asked`.
+/// While it lives and if `asked`, benches begun by its thread are quick.
 class QuickBench {
  public:
   explicit QuickBench(bool asked);
@@ -28,7 +28,7 @@ class QuickBench {
   QuickBench& operator=(const QuickBench&) = delete;
   static bool asked();
 };
-/// The sizes that a bench was called with, or those of a quick one where that is asked: by default all with `quick`.
+/// The sizes that a bench was called with, or those of a quick one if requested: by default Sizes() with `quick` set.
 template <class Sizes>
 Sizes sizes_asked(const Sizes& sizes) {
   if (!QuickBench::asked()) return sizes;
@@ -41,7 +41,7 @@ Sizes sizes_asked(const Sizes& sizes) {
   }
 }
 
-/// What a bench says: a `Bench` made of lab::Bench and the sizes that were asked for, run, with its ladder's checks.
+/// Runs a `Bench`, made of lab::Bench and the requested sizes, and returns its report with its ladder's checks.
 template <class Bench, class Sizes>
 Report run_bench(simt::Device& device, Progress& progress, const Sizes& sizes) {
   const Sizes asked = sizes_asked(sizes);
@@ -51,9 +51,9 @@ Report run_bench(simt::Device& device, Progress& progress, const Sizes& sizes) {
   return std::move(bench.report);
 }
 
-/// Makes a bench a quick one: in the table `left_out` stands what it has not, each a row.
+/// Marks a bench as quick: the table `left_out` gets a row for each thing omitted.
 void leave_out(Report& report, std::initializer_list<std::string_view> what);
-/// "other sizes, FP8"; empty: it is a whole bench.
+/// "other sizes, FP8"; empty: it is a full bench.
 std::string left_out(const Report& report);
 
 }  // namespace tilestep::lab

@@ -13,7 +13,7 @@ namespace {
 
 thread_local const Race* race_under_way = nullptr;
 
-/// Parts of a GPU, each as a share of the most that it can do (Nsight Compute, "GPU Speed Of Light Throughput").
+/// Units of a GPU, each as a share of its peak (Nsight Compute, "GPU Speed Of Light Throughput").
 struct Unit {
   const char* id;
   const char* name;
@@ -25,7 +25,7 @@ constexpr Unit kUnits[] = {
     {"l1_busy", "L1 and shared memory", "l1tex__throughput.avg.pct_of_peak_sustained_elapsed"},
     {"sm_busy", "the multiprocessors' instruction pipes",
      "sm__throughput.avg.pct_of_peak_sustained_elapsed"}};
-/// The way between host and device counts as well.
+/// The path between host and device counts too.
 constexpr int kCountedLaunches = 4;
 
 const Rung* rung_in(const LadderPlan& plan, const std::string& name) {
@@ -68,7 +68,7 @@ std::optional<RacePlan> race_of(const Request& request) {
   if (!(words >> plan.rate_id >> plan.edited >> plan.built_in) || words >> more) {
     throw Error("a race is 'ID RUNG RUNG': the rate, the user's rung and the lesson's own");
   }
-  if (!request.kernel) throw Error("a race is of an edited kernel, and there is none");
+  if (!request.kernel) throw Error("a race needs an edited kernel, and there is none");
   return plan;
 }
 

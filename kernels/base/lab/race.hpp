@@ -7,7 +7,7 @@
 
 #include "kernels/base/lab/ladder.hpp"
 
-/// A user's rung against one of the lesson's own: of a whole bench these two are timed, in turn and in one process.
+/// A user's rung against one of the lesson's: of the whole bench only these two are timed, in turn and in one process.
 namespace tilestep::lab {
 
 struct RacePlan {
@@ -15,19 +15,19 @@ struct RacePlan {
   std::string edited;    ///< the rung that runs the user's kernels
   std::string built_in;  ///< the rung that runs the lesson's own
 };
-/// What stands before the name of the lesson's rung in measurements and checks.
+/// Prefix of the name of the lesson's rung in measurements and checks.
 inline constexpr const char* kBuiltIn = "built-in ";
 
-/// In a request for a bench this stands among the params: "copy_bandwidth vectorized coalesced".
+/// The param that requests it in a bench request: "copy_bandwidth vectorized coalesced".
 inline constexpr const char* kRaceParam = "race";
 std::string text_of(const RacePlan& plan);
-/// Nothing: the request asks for none. Throws Error for one of another form, or without an edited kernel.
+/// Nothing: none was requested. Throws Error for a malformed one, or one without an edited kernel.
 std::optional<RacePlan> race_of(const Request& request);
 /// The request's params without it.
 Settings params_of(const Request& request);
 
-/// For as long as it lives, ladders that its thread climbs are not, but for the one with these two rungs: that ends the
-/// bench by RaceOver. `choose` is told before each launch whether the user's kernels are meant.
+/// While it lives, its thread climbs only the ladder with these two rungs and skips all others; that climb ends the
+/// bench by throwing RaceOver. Before each launch `choose` is told whether to use the user's kernels.
 class Race {
  public:
   Race(RacePlan plan, std::function<void(bool edited)> choose);
@@ -35,10 +35,10 @@ class Race {
   Race(const Race&) = delete;
   Race& operator=(const Race&) = delete;
 
-  /// The calling thread's; null: there is none.
+  /// The calling thread's race; null: none.
   static const Race* under_way();
   bool is_of(const LadderPlan& plan) const;
-  /// The ladder with these two rungs alone, and with the counters that say what limits a kernel.
+  /// The ladder with only these two rungs, and with the counters that show what limits a kernel.
   LadderPlan plan_of(const LadderPlan& plan) const;
 
  private:
@@ -48,15 +48,15 @@ class Race {
   const std::function<void(bool)> choose_;
 };
 
-/// Leaves a bench; no error, so that nothing on the way takes it for one.
+/// Thrown to leave a bench; not an error, so no handler on the way treats it as one.
 struct RaceOver {
   Climb climb;
   std::vector<Check> checks;
 };
 
-/// Runs `bench` as the race `plan`. The report's measurements are the rate of both rungs (`edited`, and kBuiltIn before the
-/// other's name) and what was counted of them; its summary says which part of the GPU the user's kernel keeps busiest, or why
-/// that is not known. Throws Error where the bench has no such ladder, and what it throws.
+/// Runs `bench` as the race `plan`. The report's measurements are the rates of both rungs (`edited`, and kBuiltIn plus
+/// the other's name) and their counters; its summary says which part of the GPU the user's kernel keeps busiest, or
+/// why that is unknown. Throws Error if the bench has no such ladder, and whatever the bench throws.
 Report race(const RacePlan& plan, const std::function<void(bool edited)>& choose,
             simt::Device& device, const std::function<Report()>& bench);
 

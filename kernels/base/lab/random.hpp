@@ -5,15 +5,15 @@
 #include <random>
 #include <vector>
 
-/// Random data, the same for the same seed on every machine and with every standard library: made of
-/// the generators' bits, never by the distributions of <random>.
+/// Random data, identical for a seed on every machine and with every standard library: made from the
+/// generators' bits, never with the distributions of <random>.
 namespace tilestep::lab {
 
 inline std::mt19937 generator_of(std::int64_t seed) {
   return std::mt19937(static_cast<std::mt19937::result_type>(seed));
 }
 
-/// In (0, 1): one of 2^24 numbers, half a step from both ends.
+/// In (0, 1): one of 2^24 numbers, at least half a step from both ends.
 inline double uniform(std::mt19937& generator) {
   return (static_cast<double>(generator() >> 8) + 0.5) * 0x1p-24;
 }

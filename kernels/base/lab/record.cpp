@@ -12,7 +12,7 @@
 namespace tilestep::lab {
 namespace {
 
-/// What is kept: neither when it stood in line, nor what was known from older recordings.
+/// The report to keep: without queueing times and data from older recordings.
 Report kept(Report report) {
   report.turn.reset();
   std::erase_if(report.measurements,
@@ -37,7 +37,7 @@ Report run_of(const Lesson& lesson, const Telling& set, const Ask& ask) {
   }
 }
 
-/// A number a line, without indentation: most of what would be written otherwise are spaces.
+/// One number per line, without indentation, which would be most of the file.
 RecordingFile file(std::string name, const nlohmann::json& json) {
   RecordingFile file{std::move(name),
                      json.dump(0, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"};
@@ -66,14 +66,14 @@ Recorded record(const Lesson& lesson, const Ask& ask, std::string_view recorded_
   recording.protocol = kProtocol;
   recording.made_by = made_by_this(program_version);
   recording.run = kept(ask(request_of(lesson, {}, Request::Action::run)));
-  // Before the bench, which takes minutes: what is wrong with them shows at once.
+  // Before the bench, which takes minutes, so that errors in them show immediately.
   for (const Telling& set : lesson.telling()) {
     all.runs.push_back({recording.lesson, set.name, recording.recorded_at, run_of(lesson, set, ask),
                         recording.made_by});
   }
   recording.bench = kept(ask(request_of(lesson, {}, Request::Action::bench)));
   if (const std::string what = left_out(recording.bench); !what.empty()) {
-    throw Error(fmt::format("a quick bench of '{}' is no recording: it leaves out {}",
+    throw Error(fmt::format("a quick bench of '{}' is not a recording: it omits {}",
                             recording.lesson, what),
                 ExitCode::check_failed);
   }

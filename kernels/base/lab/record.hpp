@@ -10,7 +10,7 @@
 
 namespace tilestep::lab {
 
-/// What is kept of one lesson on one GPU: its recording, and a run of each of its telling settings.
+/// The recordings of one lesson on one GPU: the main one, and a run of each of its telling settings.
 struct Recorded {
   Recording recording;
   std::vector<RecordedRun> runs;
@@ -18,20 +18,20 @@ struct Recorded {
   bool ok() const;
 };
 
-/// Answers a request that names the backend "cuda": this process, or a lab.
+/// Answers a request for the backend "cuda": in this process, or in a lab.
 using Ask = std::function<Report(const Request&)>;
 
-/// Runs and times `lesson` where `ask` does: a run of the defaults, one of each telling settings, and the
-/// bench. Throws Error, which names the settings that it was at.
+/// Runs and times `lesson` through `ask`: a run with the defaults, one with each telling settings, and the
+/// bench. Throws Error naming the settings that failed.
 Recorded record(const Lesson& lesson, const Ask& ask, std::string_view recorded_at,
                 std::string_view program_version);
 
-/// A file below the folder of a GPU: "tiling.json", "tiling/naive.json".
+/// A file in the folder of a GPU: "tiling.json", "tiling/naive.json".
 struct RecordingFile {
   std::string name;
   std::string text;
 };
-/// Throws Error (check failed) for one that is larger than kMostRecordingBytes.
+/// Throws Error (check failed) for a recording larger than kMostRecordingBytes.
 std::vector<RecordingFile> files_of(const Recorded& recorded);
 
 }  // namespace tilestep::lab

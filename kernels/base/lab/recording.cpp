@@ -25,7 +25,7 @@ std::string newer(const MadeBy& made_by) {
                      made_by.version, kRecordingVersion);
 }
 
-/// The version first, so that a newer file is not called a wrong one.
+/// The version first, so that a newer file is not reported as malformed.
 const Fields<MadeBy>& made_by_fields() {
   static const auto kFields = Fields<MadeBy>()
                                   .whole("version", &MadeBy::version, 1)
@@ -55,7 +55,7 @@ const Fields<RecordedRun>& run_fields() {
   return kFields;
 }
 
-/// A number that was measured or counted then is not measured now.
+/// A number measured or counted then was not measured now.
 void make_recorded(Report& report, const std::string& recorded_at) {
   report.recorded_at = recorded_at;
   for (Measurement& m : report.measurements) {
@@ -67,7 +67,7 @@ void make_recorded(Report& report, const std::string& recorded_at) {
   }
 }
 
-/// What is built in at `path`, parsed once.
+/// The built-in recording at `path`, parsed once.
 template <class Kept>
 const Kept& built_in(std::string_view path, Kept (*from_json)(const nlohmann::json&)) {
   static std::mutex mutex;
@@ -136,20 +136,20 @@ nlohmann::json recording_json(std::string_view text, std::string_view where) {
   }
   const auto shallow = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
     if (depth <= kMostRecordingDepth) return true;
-    throw Error(fmt::format("{} is no recording: more than {} objects and lists inside each other",
-                            where, kMostRecordingDepth));
+    throw Error(fmt::format("{} is not a recording: it nests more than {} objects and lists", where,
+                            kMostRecordingDepth));
   };
   try {
     return nlohmann::json::parse(text, shallow);
   } catch (const nlohmann::json::parse_error& error) {
     const std::size_t last = text.find_last_not_of(" \t\r\n");
     const bool cut = last == text.npos || error.byte > last + 1;  // bytes count from 1
-    throw Error(fmt::format("{} {}; make it anew with tilestep record", where,
+    throw Error(fmt::format("{} {}; record it again with tilestep record", where,
                             cut ? fmt::format("is cut off after {} bytes", text.size())
                                 : fmt::format("is not JSON from byte {} on", error.byte)));
   } catch (const nlohmann::json::out_of_range&) {
     throw Error(fmt::format(
-        "{} has a number that no double holds; make it anew with tilestep record", where));
+        "{} has a number that fits no double; record it again with tilestep record", where));
   }
 }
 

@@ -10,15 +10,15 @@
 
 namespace tilestep::lab {
 
-/// The newest form of a recording that this program reads, and the one that it writes. Files from
-/// before there was a number are of version 1.
+/// The newest recording format that this program reads, and the one it writes. Files from before
+/// formats were numbered count as version 1.
 inline constexpr int kRecordingVersion = 2;
-/// A recording travels inside the program and in the repository: what is larger is a mistake.
+/// Recordings are built into the program and kept in the repository: a larger one is a mistake.
 inline constexpr std::size_t kMostRecordingBytes = 300'000;
-/// Objects and lists inside each other.
+/// Maximum nesting of objects and lists.
 inline constexpr int kMostRecordingDepth = 32;
 
-/// What made a recording; empty in those that do not say.
+/// What made a recording; empty if it does not say.
 struct MadeBy {
   int version = 1;          ///< of the file's form
   std::string program;      ///< version of tilestep
@@ -27,7 +27,7 @@ struct MadeBy {
 /// By this program.
 MadeBy made_by_this(std::string_view program_version);
 
-/// What `tilestep record` keeps of one lesson on one GPU: the bench, and the run of the defaults.
+/// The output of `tilestep record` for one lesson on one GPU: the bench, and a run with the defaults.
 struct Recording {
   std::string lesson;
   std::string recorded_at;  ///< ISO date
@@ -36,7 +36,7 @@ struct Recording {
   Report bench;
   MadeBy made_by = {};
 };
-/// And a run of one of the lesson's telling settings, in a file of its own.
+/// A run of one of the lesson's telling settings, in a separate file.
 struct RecordedRun {
   std::string lesson;
   std::string set;  ///< Telling::name
@@ -51,17 +51,17 @@ Recording recording_from_json(const nlohmann::json& json);
 RecordedRun recorded_run_from_json(const nlohmann::json& json);
 
 /// The text of such a file as JSON. Throws Error saying what is wrong with `where`: not JSON, cut off,
-/// larger or deeper than a recording is.
+/// too large or nested too deeply.
 nlohmann::json recording_json(std::string_view text, std::string_view where);
 
-/// Those that were built into the program: assets/recordings/<gpu>/<lesson>.json and
-/// assets/recordings/<gpu>/<lesson>/<set>.json. Each is parsed when it is first asked for, and kept.
-/// Any thread may ask.
+/// The recordings built into the program: assets/recordings/<gpu>/<lesson>.json and
+/// assets/recordings/<gpu>/<lesson>/<set>.json. Each is parsed on first use, and kept.
+/// Thread-safe.
 std::vector<const Recording*> recordings();
 /// The recording of `lesson`, if there is one.
 const Recording* recording(std::string_view lesson);
-/// The first run recorded of `lesson` that is `wanted`, that of the defaults first; else nullptr. Those
-/// behind it are not parsed.
+/// The first recorded run of `lesson` that is `wanted`, starting with the defaults; otherwise nullptr.
+/// Later ones are not parsed.
 const Report* recorded_run(std::string_view lesson,
                            const std::function<bool(const Report& run)>& wanted);
 

@@ -14,7 +14,7 @@ using nlohmann::json;
 
 constexpr int kMostDecimals = 17;
 
-/// What the window shows is what JSON carries: the cell rounded to its column's decimals.
+/// JSON holds the number that the window shows: the cell rounded to its column's decimals.
 json cell_to_json(const Table& table, std::size_t row, std::size_t column) {
   const Cell& cell = table.rows.at(row).at(column);
   if (const auto* number = std::get_if<double>(&cell)) {

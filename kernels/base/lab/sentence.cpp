@@ -11,8 +11,8 @@ namespace {
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 constexpr std::string_view kLeftOut = "…";
 
-/// What changes how a terminal shows what follows: the controls of ASCII and Latin-1, line and paragraph
-/// separators, and the signs that turn the direction of writing.
+/// Characters that change how a terminal shows later text: ASCII and Latin-1 controls, line and paragraph
+/// separators, and bidirectional controls.
 bool is_control(std::string_view c) {
   if (c.size() == 1) return static_cast<unsigned char>(c[0]) < 0x20 || c[0] == 0x7f;
   if (c.size() == 2) return c[0] == '\xC2' && static_cast<unsigned char>(c[1]) < 0xA0;
@@ -46,12 +46,12 @@ std::vector<std::string> characters(std::string_view text) {
   return all;
 }
 
-/// A quote opens a value where a word could begin; an apostrophe stands in a word.
+/// A quote opens a value where a word could begin; an apostrophe is inside a word.
 bool opens(const std::vector<std::string>& text, std::size_t at) {
   return text[at] == "'" && (at == 0 || text[at - 1] == " " || text[at - 1] == "(");
 }
 
-/// Whether what follows a quote looks like the sentence again: "'; allowed", "' cannot", "')".
+/// Whether the text after a quote looks like the sentence again: "'; allowed", "' cannot", "')".
 bool closes(const std::vector<std::string>& text, std::size_t at) {
   constexpr std::string_view kAfter = " ;:,.)";
   return text[at] == "'" &&
@@ -59,7 +59,7 @@ bool closes(const std::vector<std::string>& text, std::size_t at) {
           (text[at + 1].size() == 1 && kAfter.find(text[at + 1][0]) != kAfter.npos));
 }
 
-/// Characters `from` to `end`, with the middle left out where they are more than `most`.
+/// Characters `from` to `end`, without the middle if there are more than `most`.
 void append(std::string& to, const std::vector<std::string>& text, std::size_t from,
             std::size_t end, std::size_t most) {
   const std::size_t head = end - from > most ? most / 2 : end - from;
@@ -69,7 +69,7 @@ void append(std::string& to, const std::vector<std::string>& text, std::size_t f
   for (std::size_t i = end - (most - head); i < end; ++i) to += text[i];
 }
 
-/// The characters, as they may be shown, of what is not endless; else of its ends.
+/// The text's characters, made safe to show; only its ends if it is very long.
 std::vector<std::string> enough_characters(std::string_view text) {
   // Only the ends can be shown: the middle need not be looked at.
   constexpr std::size_t kEnough = 1 << 16;

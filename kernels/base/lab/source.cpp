@@ -45,7 +45,7 @@ SourceMarks source_marks(std::string_view path) {
 
 namespace {
 
-/// Where the statement that begins at `at` ends: behind its `;`, or behind the block of an `if`; npos: nowhere.
+/// The end of the statement that begins at `at`: after its `;`, or after the block of an `if`; npos: none.
 std::size_t statement_end(std::string_view text, std::size_t at) {
   int open = 0;
   for (; at < text.size(); ++at) {
@@ -58,7 +58,7 @@ std::size_t statement_end(std::string_view text, std::size_t at) {
   return std::string_view::npos;
 }
 
-/// Whether a statement begins like one that records.
+/// Whether a statement begins like a recording one.
 bool begins_recording(std::string_view rest) {
   for (const std::string_view word : {"tape.note(", "tape.note_row(", "tape.seen(", "tape.linger(",
                                       "if (tape.", "witness.", "records.", "probe."}) {
@@ -67,7 +67,7 @@ bool begins_recording(std::string_view rest) {
   return false;
 }
 
-/// Whether a statement may begin behind this line.
+/// Whether a statement can begin after this line.
 bool ends_statement(std::string_view line) {
   const std::string_view code = line.substr(0, line.find("//"));
   const std::size_t last = code.find_last_not_of(' ');

@@ -14,7 +14,7 @@ std::string number_text(double value, int decimals) {
   std::string text;
   if (decimals >= 0 && std::abs(value) < 1e15) {
     text = fmt::format("{:.{}f}", value, decimals);
-    // "-0.000" says nothing that "0.000" does not.
+    // "-0.000" means no more than "0.000".
     if (text.front() == '-' && text.find_first_of("123456789") == std::string::npos) {
       text.erase(0, 1);
     }
@@ -87,7 +87,7 @@ Column real(std::string_view id, std::string_view label, std::string_view unit, 
 }
 
 void Table::add(std::vector<Cell> row) {
-  assert(row.size() == columns.size() && "a row has one cell a column");
+  assert(row.size() == columns.size() && "a row has one cell per column");
   rows.push_back(std::move(row));
 }
 

@@ -18,7 +18,7 @@ Measurement number(std::string id, std::string_view variant, Provenance provenan
   return m;
 }
 
-constexpr double kSettled = 0.01;        // what two batches may differ by
+constexpr double kSettled = 0.01;        // largest difference of two batches
 constexpr double kMostSettling = 3;      // times the settling time
 constexpr double kBatches = 6;           // in a settling time
 constexpr double kMostOfSamples = 6000;  // ms; more samples than `least` take no longer

@@ -32,7 +32,7 @@ void Turn::take(Progress& progress) {
   try {
     line_ = std::make_unique<GpuLine>(device_.info().uuid);
   } catch (const Error& error) {
-    times.refused = error.what();  // who has no line is timed all the same, and told so
+    times.refused = error.what();  // without a queue the run is timed all the same, and says so
   }
   if (line_) {
     int told = 0;

@@ -13,15 +13,15 @@ class Progress;
 
 /// When a run had the GPU to itself for its timings. Milliseconds since 1970.
 struct TurnTimes {
-  double asked_ms = 0;  ///< when it came to be timed
+  double asked_ms = 0;  ///< when it first asked to be timed
   double from_ms = 0;   ///< when its turn began
   double to_ms = 0;     ///< when it ended
-  std::string refused;  ///< why it was timed without a line; empty: it was not
+  std::string refused;  ///< why it was timed without queueing; empty: it queued
 };
 
-/// A run's turn on its GPU, for as long as this object lives: taken when something is first timed or
-/// counted, so that what is not timed waits for nobody, and kept to the end of the run, so that a ladder
-/// and its peers are timed under the same conditions.
+/// A run's turn on its GPU, for as long as this object lives. It is taken when something is first timed
+/// or counted, so untimed runs never wait, and kept to the end of the run, so a ladder and its peers
+/// are timed under the same conditions.
 class Turn {
  public:
   Turn(simt::Device& device, Progress& progress);
@@ -29,7 +29,7 @@ class Turn {
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
 
-  /// With now as its end; nothing if nothing was timed.
+  /// The times so far, ending now; nothing if nothing was timed.
   std::optional<TurnTimes> times() const;
 
  private:

@@ -23,8 +23,8 @@ void AsyncEngine::visit(int rank, const char* does, Location at) {
   if (runner_.ended(rank) == block_threads_) {
     unsafe([&] {
       return fmt::format(
-          "{} in {} at block {} of its cluster, which has ended: a block must not end while "
-          "others come to its shared memory; cluster_barrier() before its end is missing",
+          "{} in {} at block {} of its cluster, which has ended: a block must not end while others "
+          "access its shared memory; cluster_barrier() before its end is missing",
           does, line_of(at), rank);
     });
   }
@@ -108,8 +108,8 @@ void AsyncEngine::block_ended(int rank) const {
     const auto thread = static_cast<std::size_t>(visit.access.thread);
     if (most_known(thread) >= visit.access.clock) continue;
     report(
-        fmt::format("ends, and {} {} in {} at its shared memory: a block must not end while "
-                    "others come to it; cluster_barrier() before its end is missing",
+        fmt::format("ends, and {} {} in {} at its shared memory: a block must not end while others "
+                    "access it; cluster_barrier() before its end is missing",
                     who(visit.access.thread), visit.does, line_of(visit.access.at)));
   }
 }

@@ -78,7 +78,7 @@ void add_row(const BoxMap& map, int column, std::int64_t row, const unsigned cha
 
 void AsyncEngine::check_rank(const BoxMap& map, bool says_which, Location at) const {
   if ((map.matrices > 0) == says_which) return;
-  runner_.fail(fmt::format("comes to a tensor map in {} {}", line_of(at),
+  runner_.fail(fmt::format("uses a tensor map in {} {}", line_of(at),
                            says_which ? "with the number of a matrix, but it has only one"
                                       : "without the number of a matrix, but it has several"));
 }
@@ -125,7 +125,7 @@ void AsyncEngine::fetch_into(const BoxMap& map, unsigned to, unsigned barrier, i
   if (!barriers_[static_cast<std::size_t>(index)].published) {
     unsafe([&] {
       return fmt::format(
-          "copies with {} in {}, of which TMA was not told: publish_barriers() after its "
+          "copies with {} in {}, which TMA was not told of: publish_barriers() after its "
           "barrier_init is missing",
           barrier_name(barriers_[static_cast<std::size_t>(index)]), line_of(at));
     });
@@ -179,8 +179,8 @@ void AsyncEngine::claim(unsigned address, int copy, int row, Location at) {
     if (knows(me(), reader)) continue;
     unsafe([&] {
       return fmt::format(
-          "starts a copy to {} in {}, which {} may still read in {}: nothing lets this "
-          "thread know that it is done",
+          "starts a copy to {} in {}, which {} may still read in {}: nothing tells this thread "
+          "that it is done",
           place(address), line_of(at), who(reader.thread), line_of(reader.at));
     });
   }
@@ -258,8 +258,8 @@ int AsyncEngine::storer_here() {
   }
   if (storers_.size() == static_cast<std::size_t>(kMostStorers * blocks_)) {
     runner_.fail(
-        fmt::format("stores by TMA as more than {} threads of a block have, which the "
-                    "emulation does not keep apart; one thread is enough",
+        fmt::format("stores by TMA from more than {} threads of a block, which the emulation "
+                    "cannot tell apart; one thread is enough",
                     static_cast<int>(kMostStorers)));
   }
   storers_.push_back({.thread = me()});

@@ -114,7 +114,7 @@ unsigned AsyncEngine::address_of(const void* memory) const {
   const auto* byte = static_cast<const unsigned char*>(memory);
   const unsigned char* mine = shared_ + static_cast<std::size_t>(rank()) * shared_stride_;
   if (byte < mine || byte > mine + shared_bytes_) {
-    runner_.fail("asks for the shared address of what is not in its dynamic shared memory");
+    runner_.fail("takes the shared address of something outside its dynamic shared memory");
   }
   return kSharedBase + static_cast<unsigned>(byte - mine);
 }
@@ -149,8 +149,8 @@ void* AsyncEngine::at(unsigned address, std::size_t bytes, std::size_t alignment
         bytes, name, address, shared_bytes_, kSharedBase, kSharedBase + shared_bytes_ - 1));
   }
   if (address % alignment != 0) {
-    runner_.fail(fmt::format("takes {} from shared address {} on, which is no multiple of {}", name,
-                             address, alignment));
+    runner_.fail(fmt::format("takes {} from shared address {} on, which is not a multiple of {}",
+                             name, address, alignment));
   }
   return memory(here(address));
 }
@@ -247,8 +247,8 @@ int AsyncEngine::used(unsigned address, Location at) {
     if (!knows(me(), {barrier.owner, barrier.since, at})) {
       unsafe([&] {
         return fmt::format(
-            "uses {} in {}, but nothing between that and its barrier_init lets this "
-            "thread know of it: {} is missing",
+            "uses {} in {}, but nothing after its barrier_init makes it visible to this thread: {} "
+            "is missing",
             barrier_name(barrier), line_of(at),
             rank_at(address) == rank() ? "__syncthreads()" : "cluster_barrier()");
       });
@@ -256,7 +256,7 @@ int AsyncEngine::used(unsigned address, Location at) {
     if (rank_at(address) != rank() && !barrier.published) {
       unsafe([&] {
         return fmt::format(
-            "uses {} in {}, of which the cluster was not told: publish_barriers() after "
+            "uses {} in {}, which the cluster was not told of: publish_barriers() after "
             "its barrier_init is missing",
             barrier_name(barrier), line_of(at));
       });
@@ -285,7 +285,7 @@ void AsyncEngine::arrive_there(int index, int expected_bytes, Location at) {
   }
   if (barrier.pending == 0) {
     runner_.fail(
-        fmt::format("arrives at {} in {}, all of whose {} arrivals of the phase have come; "
+        fmt::format("arrives at {} in {}, though all {} arrivals of the phase are in; "
                     "the phase waits for {} bytes",
                     barrier_name(barrier), line_of(at), barrier.arrivals, barrier.bytes));
   }
@@ -335,17 +335,16 @@ void AsyncEngine::wait(unsigned address, unsigned parity, Location at) {
 void AsyncEngine::named_barrier(int id, int threads, bool waits, Location at) {
   if (id < 1 || id > 15 || threads < 32 || threads % 32 != 0 || threads > block_threads_) {
     runner_.fail(
-        fmt::format("comes to named barrier {} of {} threads in {} (allowed: 1–15, and "
+        fmt::format("reaches named barrier {} of {} threads in {} (allowed: 1–15, and "
                     "multiples of 32 up to the block's {})",
                     id, threads, line_of(at), block_threads_));
   }
   const int index = rank() * 16 + id;
   NamedBarrier& barrier = named_[static_cast<std::size_t>(index)];
   if (barrier.arrived > 0 && barrier.threads != threads) {
-    runner_.fail(
-        fmt::format("comes to named barrier {} of {} threads in {}, but others came to it "
-                    "as one of {}",
-                    id, threads, line_of(at), barrier.threads));
+    runner_.fail(fmt::format(
+        "reaches named barrier {} of {} threads in {}, but others reached it as one of {}", id,
+        threads, line_of(at), barrier.threads));
   }
   step();
   barrier.threads = threads;
@@ -443,13 +442,13 @@ std::string AsyncEngine::why_asleep(int thread) const {
           barrier.bytes);
     }
     case Sleep::named:
-      return fmt::format("named barrier {}, but {} of its {} threads have come", index % 16,
+      return fmt::format("named barrier {}, but {} of its {} threads have arrived", index % 16,
                          named_[index].arrived, named_[index].threads);
     case Sleep::cluster:
-      return fmt::format("cluster_barrier(), but {} of the cluster's {} threads have come",
+      return fmt::format("cluster_barrier(), but {} of the cluster's {} threads have arrived",
                          cluster_.arrived, threads_);
     case Sleep::products:
-      return "wgmma_wait, but not all 128 threads of its warpgroup have come to that wgmma";
+      return "wgmma_wait, but not all 128 threads of its warpgroup have reached that wgmma";
     default:
       return "store_wait";
   }

@@ -51,8 +51,8 @@ void AsyncEngine::check_copied(const Granule& g, unsigned address, const char* d
   const Barrier& barrier = barriers_[static_cast<std::size_t>(copy.barrier)];
   unsafe([&] {
     return fmt::format(
-        "{} {} in {}, where the copy of {} may still be under way: this thread does not "
-        "know that the phase of {} has ended which has those bytes",
+        "{} {} in {}, where the copy of {} may still be under way: this thread does not know that "
+        "the phase of {} with those bytes has ended",
         does, place(address), line_of(at), line_of(copy.at), barrier_name(barrier));
   });
 }
@@ -69,8 +69,8 @@ void AsyncEngine::check_released(const Granule& g, unsigned address, const char*
                                                  : reader.operations[number - 1 - reader.done].at;
     unsafe([&] {
       return fmt::format(
-          "{} {} in {}, which the wgmma of {} by warpgroup {} may still read: its wait, or "
-          "what tells this thread of it, is missing",
+          "{} {} in {}, which the wgmma of {} by warpgroup {} may still read: its wait, or a "
+          "signal of it to this thread, is missing",
           does, place(address), line_of(at), line_of(reads), in_block);
     });
   }
@@ -79,8 +79,8 @@ void AsyncEngine::check_released(const Granule& g, unsigned address, const char*
   if (knows_store(me(), store)) return;
   unsafe([&] {
     return fmt::format(
-        "{} {} in {}, which the store of {} may still read: its store_wait, or what tells "
-        "this thread of it, is missing",
+        "{} {} in {}, which the store of {} may still read: its store_wait, or a signal of it to "
+        "this thread, is missing",
         does, place(address), line_of(at), line_of(store.at));
   });
 }
@@ -97,7 +97,7 @@ void AsyncEngine::check_fenced(const Granule& g, unsigned address, const char* d
           writer.clock == kUnderWay ? "its cp_async_wait, and publish_to_async_proxy() "
                                       "after that, are missing"
           : knows(me(), writer)     ? "its publish_to_async_proxy() after that is missing"
-                                    : "nothing lets this thread know that it is fenced");
+                                    : "nothing tells this thread that it is fenced");
     });
   }
 }
@@ -129,8 +129,8 @@ void AsyncEngine::check_others(const std::vector<Access>& others, const Access& 
     if (knows(me(), other)) continue;
     unsafe([&] {
       return fmt::format(
-          "{} {} in {}, which {} {} in {}: nothing lets this thread know that it is "
-          "done; cluster_barrier(), or a wait for its arrive_at, is missing",
+          "{} {} in {}, which {} {} in {}: nothing tells this thread that it is done; "
+          "cluster_barrier(), or a wait for its arrive_at, is missing",
           does, place(address), line_of(mine.at), who(other.thread), did, line_of(other.at));
     });
   }
@@ -186,13 +186,12 @@ void AsyncEngine::check_copies(const Granule& g, const Access& mine, unsigned ad
     if (!copy.copies || (copy.bytes & mine.bytes) == 0) continue;
     if (copy.clock != kUnderWay && knows(me(), copy)) continue;
     unsafe([&] {
-      return fmt::format(
-          "{} {} in {}, where the cp_async of {} by {} may still be under way: {}", does,
-          place(address), line_of(mine.at), line_of(copy.at), who(copy.thread),
-          copy.clock == kUnderWay
-              ? "no cp_async_wait of that thread covers it"
-              : "nothing after that thread's cp_async_wait lets this one know of it, as "
-                "__syncthreads() would");
+      return fmt::format("{} {} in {}, where the cp_async of {} by {} may still be under way: {}",
+                         does, place(address), line_of(mine.at), line_of(copy.at), who(copy.thread),
+                         copy.clock == kUnderWay
+                             ? "no cp_async_wait of that thread covers it"
+                             : "nothing after that thread's cp_async_wait tells this one of it, as "
+                               "__syncthreads() would");
     });
   }
 }

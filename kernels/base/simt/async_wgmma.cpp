@@ -67,8 +67,8 @@ void AsyncEngine::check_registers(ProductThread& mine, float* sums, const Produc
                        (product.fresh || settled->second.hash != hash_of(sums, product.n / 2));
   if (mine.began && !touched) return;
   unsafe([&] {
-    return fmt::format("comes to wgmma in {} without wgmma_begin() {}", line_of(at),
-                       mine.began ? "after the use of its sums" : "before the first");
+    return fmt::format("reaches wgmma in {} without wgmma_begin() {}", line_of(at),
+                       mine.began ? "after using its accumulators" : "before the first");
   });
 }
 
@@ -78,7 +78,7 @@ void AsyncEngine::multiply(const Product& product, float* sums, Location at) {
   Warpgroup& group = warpgroup(thread);
   if (block_threads_ < (group_index % block_groups_ + 1) * kWarpgroup) {
     runner_.fail(
-        fmt::format("comes to wgmma in {}, but its warpgroup has not 128 threads: the block "
+        fmt::format("reaches wgmma in {}, but its warpgroup does not have 128 threads: the block "
                     "has {}",
                     line_of(at), block_threads_));
   }
@@ -115,7 +115,7 @@ AsyncEngine::Operation& AsyncEngine::operation_for(int group_index, Clock number
   Operation& operation = group.operation(number);
   if (!operation.product.same_as(product)) {
     runner_.fail(
-        fmt::format("comes to wgmma in {} with other operands than the rest of its warpgroup "
+        fmt::format("reaches wgmma in {} with other operands than the rest of its warpgroup "
                     "in {}",
                     line_of(at), line_of(operation.at)));
   }
@@ -147,8 +147,8 @@ void AsyncEngine::take_sums(int group_index, int index, Operation& operation, fl
     ++accumulator.users;
   }
   if (operation.accumulator != number || there != sums) {
-    runner_.fail(fmt::format("comes to wgmma in {} with other sums than the rest of its warpgroup",
-                             line_of(at)));
+    runner_.fail(fmt::format(
+        "reaches wgmma in {} with other accumulators than the rest of its warpgroup", line_of(at)));
   }
 }
 
@@ -319,7 +319,7 @@ void AsyncEngine::put_back(int group_index, Accumulator& accumulator) {
         .hash = hash_of(sums, count), .sums = count, .number = group.done};
   }
   if (wrong == kNone || !report_) return;
-  throw KernelFault(fmt::format("{} writes the sums of a wgmma before it has waited for it",
+  throw KernelFault(fmt::format("{} writes accumulators of a wgmma before it has waited for it",
                                 runner_.position(first_thread(group_index) + wrong)),
                     place_here());
 }
@@ -348,7 +348,7 @@ void AsyncEngine::wait_products(int pending, Location at) {
     settled.awaited = true;
     if (settled.hash != hash_of(sums, settled.sums)) {
       unsafe([&] {
-        return "writes the sums of a wgmma before it has waited for it in " + line_of(at);
+        return "writes accumulators of a wgmma before it has waited for it in " + line_of(at);
       });
     }
   }

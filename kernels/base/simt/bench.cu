@@ -90,7 +90,7 @@ EmulatorRate measure_gemm(Device& device) {
            kSize);
   });
   require_all(c.download(), static_cast<float>(kSize), "matrix product");
-  return {"gemm", "512×512 FP32 matrix product in 16×16 shared-memory tiles, 2 barriers a tile",
+  return {"gemm", "512×512 FP32 matrix product in 16×16 shared-memory tiles, 2 barriers per tile",
           2.0 * kSize * kSize * kSize / seconds / 1e9, "GFLOP/s"};
 }
 

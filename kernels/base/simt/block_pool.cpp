@@ -81,7 +81,7 @@ int BlockPool::start_threads(int wanted) {
       threads_.emplace_back([this, worker = static_cast<int>(threads_.size())] { work(worker); });
     } catch (const std::system_error& error) {
       if (!threads_.empty()) break;
-      throw Error(fmt::format("no thread can be started for the kernels to run on: {}; end other "
+      throw Error(fmt::format("no thread can be started for the kernels to run on: {}; close other "
                               "programs, or raise the limit (`ulimit -u`)",
                               error.code().message()),
                   ExitCode::unavailable);

@@ -35,9 +35,8 @@ std::vector<SharedArray>& shared_arrays() {
 constexpr std::size_t kSharedAlignment = 1024;
 
 constexpr const char* kStaticShared =
-    "uses static shared memory (__shared__) in a launch of clusters, whose blocks have dynamic "
-    "shared "
-    "memory alone under emulation; allowed: simt::dynamic_shared";
+    "uses static shared memory (__shared__) in a launch of clusters, whose blocks have only "
+    "dynamic shared memory under emulation; allowed: simt::dynamic_shared";
 
 // Ends a thread of a block that is given up. Caught where the thread began.
 struct Unwind {};

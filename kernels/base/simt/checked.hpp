@@ -9,9 +9,9 @@
 
 namespace tilestep::simt {
 
-/// A named array under emulation: behaves like `T*`, and each access is checked. What lies outside
-/// throws Error with the kernel, block, thread, name and index. Where a `T*` is wanted it becomes one,
-/// from the origin on, whose accesses nobody checks; one made from a `T*` knows no end.
+/// A named array under emulation: behaves like `T*`, with every access checked. An access outside
+/// throws Error with the kernel, block, thread, name and index. Where a `T*` is expected it converts to
+/// one at the origin, whose accesses are unchecked; a view made from a `T*` has no known end.
 template <class T>
 class Checked {
  public:
@@ -91,7 +91,7 @@ template <class V, class T>
 auto as(const Checked<T>& array) {
   return array.template as<V>();
 }
-/// The same of a pointer, whose alignment is not looked at.
+/// The same for a pointer, whose alignment is not checked.
 template <class V, class T>
 auto as(T* array) {
   return reinterpret_cast<std::conditional_t<std::is_const_v<T>, const V, V>*>(array);

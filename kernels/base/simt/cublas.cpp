@@ -98,8 +98,8 @@ void Cublas::load() {
   void* library = open_library({"libcublas.so.13", "libcublas.so.12"});
   if (library == nullptr) {
     reason_ =
-        "cuBLAS was not found; install the CUDA Toolkit's libcublas, or let TILESTEP_CUBLAS name "
-        "the file libcublas.so.13 or its folder";
+        "cuBLAS was not found; install the CUDA Toolkit's libcublas, or set TILESTEP_CUBLAS to the "
+        "file libcublas.so.13 or its folder";
     return;
   }
   const auto create = symbol<int (*)(void**)>(library, "cublasCreate_v2");

@@ -71,7 +71,7 @@ inline LibraryStatus library_status() {
   const cuda::Cublas& cublas = cuda::Cublas::loaded();
   return {cublas.available(), cublas.name(), cublas.reason()};
 #else
-  return {false, "", "cuBLAS runs on an NVIDIA GPU alone; here the kernels run under emulation"};
+  return {false, "", "cuBLAS runs only on an NVIDIA GPU; here the kernels run under emulation"};
 #endif
 }
 

@@ -114,7 +114,7 @@ void Library::load() {
   void* library = open_library({"libcublasLt.so.13", "libcublasLt.so.12"});
   if (library == nullptr) {
     reason_ =
-        "cuBLASLt was not found; install the CUDA Toolkit's libcublas, or let TILESTEP_CUBLAS name "
+        "cuBLASLt was not found; install the CUDA Toolkit's libcublas, or set TILESTEP_CUBLAS to "
         "the folder of libcublasLt.so.13";
     return;
   }

@@ -85,7 +85,7 @@ DeviceInfo info_of(int device) {
   cudaDeviceProp properties{};
   if (const cudaError_t error = cudaGetDeviceProperties(&properties, device);
       error != cudaSuccess) {
-    throw Error("the CUDA device does not tell its properties: " + text_of(error),
+    throw Error("the CUDA device does not report its properties: " + text_of(error),
                 ExitCode::unavailable);
   }
   int driver = 0;
@@ -278,8 +278,7 @@ void CudaDevice::refuse(const Launch& shape, cudaError_t error) {
     const std::size_t shared = takes.sharedSizeBytes + shape.shared_bytes;
     if (threads > static_cast<unsigned>(takes.maxThreadsPerBlock)) {
       why = "its blocks have " + std::to_string(threads) + " threads, but with " +
-            std::to_string(takes.numRegs) +
-            " registers a thread, and as it was compiled, they may have " +
+            std::to_string(takes.numRegs) + " registers per thread, as compiled, they may have " +
             std::to_string(takes.maxThreadsPerBlock);
     } else if (shared > info_.shared_bytes_per_block) {
       why = "a block takes " + std::to_string(shared) + " bytes of shared memory (" +
@@ -302,7 +301,7 @@ void CudaDevice::use_image(std::span<const char> image) {
       cudaLibraryLoadData(&taken.library, copy.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0);
   if (error != cudaSuccess) {
     cudaGetLastError();
-    throw Error(info_.name + " does not take the edited kernel: " + text_of(error),
+    throw Error(info_.name + " rejects the edited kernel: " + text_of(error),
                 ExitCode::check_failed);
   }
   std::size_t bytes = 0;

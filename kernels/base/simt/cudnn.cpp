@@ -141,7 +141,7 @@ void Library::load() {
   void* library = open_library({"libcudnn.so.9"}, "TILESTEP_CUDNN");
   if (library == nullptr) {
     reason_ =
-        "cuDNN 9 was not found; install it, or let TILESTEP_CUDNN name the folder of libcudnn.so.9";
+        "cuDNN 9 was not found; install it, or set TILESTEP_CUDNN to the folder of libcudnn.so.9";
     return;
   }
   take(call_.create, library, "cudnnCreate");

@@ -65,7 +65,7 @@ inline LibraryStatus cudnn_status() {
   const cuda::Cudnn& cudnn = cuda::Cudnn::loaded();
   return {cudnn.available(), cudnn.name(), cudnn.reason()};
 #else
-  return {false, "", "cuDNN runs on an NVIDIA GPU alone; here the kernels run under emulation"};
+  return {false, "", "cuDNN runs only on an NVIDIA GPU; here the kernels run under emulation"};
 #endif
 }
 

@@ -104,7 +104,7 @@ void require(const Library& cupti, CUptiResult result, const char* what) {
   if (result == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES ||
       result == CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES) {
     throw Error(
-        "the driver keeps the hardware counters to administrators; run tilestep as root, or load "
+        "the driver restricts hardware counters to administrators; run tilestep as root, or load "
         "the nvidia module with NVreg_RestrictProfilingToAdminUsers=0",
         ExitCode::unavailable);
   }

@@ -16,7 +16,7 @@
 
 namespace tilestep::simt {
 
-/// What a backend says of the device that it drives.
+/// A backend's description of its device.
 struct DeviceInfo {
   std::string backend;           ///< "cuda" or "emulated"
   std::string name;              ///< "NVIDIA H200", or the CPU's name under emulation
@@ -26,7 +26,7 @@ struct DeviceInfo {
   int multiprocessors = 0;       ///< SMs, or OS threads under emulation
   std::size_t memory_bytes = 0;  ///< device memory
   std::size_t l2_bytes = 0;      ///< 0 where unknown
-  std::size_t shared_bytes_per_block = 0;  ///< the most dynamic shared memory a block may ask for
+  std::size_t shared_bytes_per_block = 0;  ///< most dynamic shared memory a block may request
   std::string uuid = {};  ///< tells a GPU from others; empty under emulation. Not in reports.
 };
 
@@ -59,12 +59,12 @@ struct Watched {
   std::uint32_t thread = 0;  ///< linear in its block, x fastest
   double value = 0;
 };
-/// How many a device keeps; what comes after is counted.
+/// How many a device keeps; later ones are only counted.
 inline constexpr std::size_t kMostWatched = 4096;
 
 /// A device that kernels run on. One thread uses a Device at a time.
 /// Every call throws `Error` with a sentence that names the kernel when the device refuses, and
-/// `DeviceLost` when it does no more work for this process.
+/// `DeviceLost` when it can do no more work for this process.
 class Device {
  public:
   virtual ~Device() = default;
@@ -87,9 +87,9 @@ class Device {
   /// Waits for all work; throws Error for a kernel that failed.
   virtual void synchronize() = 0;
 
-  /// What `work` launches, fills and copies on the device as one thing that the returned function starts, any number of
-  /// times: a CUDA graph, recorded now without being run. Under emulation it is `work` itself. `work` must not wait for
-  /// the device, and what it uses must outlive the function, which must not outlive the device.
+  /// Records the launches, fills and copies of `work`, without running them, as a CUDA graph that the returned function
+  /// starts any number of times. Under emulation it returns `work` itself. `work` must not wait for the device, and
+  /// everything it uses must outlive the function, which must not outlive the device.
   virtual std::function<void()> graph_of(std::function<void()> work) { return work; }
 
   /// False under emulation: emulated run times are never shown as throughput.
@@ -104,7 +104,7 @@ class Device {
     return {false, "there are no hardware counters under emulation; they need an NVIDIA GPU"};
   }
 
-  /// What the hardware counted during each of `works` (launches; run several times over, never in
+  /// The hardware counts during each of `works` (launches; run several times over, never in
   /// a timed run): one map from metric name to value for each. Metric names are those of NVIDIA's
   /// profilers ("dram__bytes_read.sum"). Throws Error (unavailable) with the reason of `counters`,
   /// and Error for a metric that the chip does not have.
@@ -118,20 +118,20 @@ class Device {
   /// the work ends with `Cancelled`. An empty function means never.
   virtual void stop_when(std::function<bool()> asked) = 0;
 
-  /// What kernels showed by simt::watch since the device was made, in the order of blocks and threads.
+  /// Values shown by simt::watch since the device was made, in the order of blocks and threads.
   virtual std::vector<Watched> watched() const { return {}; }
-  /// How many values were shown beside those that are kept.
+  /// How many values were shown beyond those kept.
   virtual std::size_t watched_dropped() const { return 0; }
 
-  /// Device code in which kernels of ours stand again, by the same names, to be launched in place of those
-  /// that were built in (a cubin; it is copied). Throws Error for code that the device does not take.
+  /// Device code (a cubin; it is copied) that contains some of our kernels under the same names, to launch
+  /// instead of the built-in ones. Throws Error for code that the device rejects.
   virtual void use_image(std::span<const char> image) {
     (void)image;
     throw Error(info().name + " takes no device code: kernels for it are compiled for the host",
                 ExitCode::unavailable);
   }
 
-  /// Called before each piece of work that is timed or counted. An empty function: nobody is.
+  /// A function called before each piece of work that is timed or counted; empty: none.
   void before_timing(std::function<void()> told) { before_timing_ = std::move(told); }
 
  protected:
@@ -187,7 +187,7 @@ class Buffer {
   /// Copies `host` (exactly `count()` elements) to the device.
   void upload(std::span<const T> host) {
     if (host.size() != count_)
-      throw Error("upload: the host array has another length than the buffer");
+      throw Error("upload: the host array and the buffer differ in length");
     if (count_ > 0) device_->copy_in(data_, host.data(), bytes());
   }
   /// Every byte set; 0xFF makes floats NaN, which exposes an element that no kernel wrote.
@@ -195,9 +195,9 @@ class Buffer {
     if (count_ > 0) device_->fill(data_, byte, bytes());
   }
   std::vector<T> download() const { return download(count_); }
-  /// The first `count` elements alone: what lies behind them may never have been written.
+  /// Only the first `count` elements: later ones may never have been written.
   std::vector<T> download(std::size_t count) const { return download(0, count); }
-  /// `count` elements from number `first` on.
+  /// `count` elements, starting at index `first`.
   std::vector<T> download(std::size_t first, std::size_t count) const {
     assert(first + count <= count_);
     std::vector<T> host(count);

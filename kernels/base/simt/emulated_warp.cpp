@@ -226,7 +226,7 @@ std::string BlockRunner::warp_stall(int thread) const {
 }
 
 std::string BlockRunner::barrier_stall(int thread) const {
-  std::string why = "another thread never comes";
+  std::string why = "another thread never arrives";
   const int first = thread / block_threads_ * block_threads_;
   for (int other = first; other < first + block_threads_; ++other) {
     const uint3 index = threads_[other].index;

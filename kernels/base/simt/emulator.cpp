@@ -107,7 +107,7 @@ void outside_shared_array(std::ptrdiff_t index, std::size_t count) {
 void misaligned(const char* name, std::ptrdiff_t index, std::size_t vector_bytes,
                 std::size_t alignment) {
   fail(
-      fmt::format("takes {} from element {} on as vectors of {} bytes, but that address is no "
+      fmt::format("takes {} from element {} on as vectors of {} bytes, but that address is not a "
                   "multiple of {} bytes",
                   name, index, vector_bytes, alignment));
 }

@@ -35,17 +35,16 @@ std::string StoppedThread::what() const {
         std::chrono::duration<double>(FaultGuard::deadline()).count());
   }
   if (outside_stack) {
-    return "needs more stack than a thread has: a function that calls itself without end, or a "
-           "large array of its own";
+    return "needs more stack than a thread has: unbounded recursion, or a large local array";
   }
   switch (signal) {
     case SIGFPE:
       return "divides a whole number by zero";
     case SIGILL:
-      return "comes to an instruction that ends it: __builtin_trap(), or the end of a function "
+      return "reaches an instruction that ends it: __builtin_trap(), or the end of a function "
              "that returns nothing";
     case SIGABRT:
-      return "ends by abort(): an assertion does not hold, or it wrote behind an array of its own";
+      return "ends by abort(): an assertion failed, or it wrote past the end of a local array";
     default:
       return what_it_did(*this);
   }

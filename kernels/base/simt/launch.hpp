@@ -65,7 +65,7 @@ inline void check_launch(const Launch& launch, const DeviceInfo& device) {
           "0–" + std::to_string(device.shared_bytes_per_block) + " on " + device.name);
 }
 
-/// So many threads take so many blocks of `block` threads.
+/// The number of blocks of `block` threads for this many threads.
 constexpr std::int64_t blocks_for(std::int64_t threads, int block) {
   return (threads + block - 1) / block;
 }
@@ -97,7 +97,7 @@ inline void require_multiple(const char* what, int value, int of) {
               std::to_string(of));
 }
 
-/// Throws the Error (unavailable) of a device that has not what `what` needs.
+/// Throws the Error (unavailable) for a device that lacks what `what` needs.
 [[noreturn]] inline void refuse_device(const DeviceInfo& device, const std::string& what,
                                        const std::string& needs) {
   const int capability = device.compute_capability;
@@ -109,7 +109,7 @@ inline void require_multiple(const char* what, int value, int of) {
 }
 
 /// Throws Error (unavailable) for a GPU below compute capability `least` (80 for 8.0), which `what`
-/// needs. The emulation has all.
+/// needs. The emulation supports all.
 inline void require_capability(const DeviceInfo& device, const std::string& what, int least) {
   if (device.compute_capability == 0 || device.compute_capability >= least) return;
   refuse_device(device, what,
@@ -117,8 +117,8 @@ inline void require_capability(const DeviceInfo& device, const std::string& what
                     std::to_string(least % 10) + " or newer");
 }
 
-/// Calls `run` with `value` as a std::integral_constant: how a number that is known when the program
-/// runs chooses among compiled kernels. Throws Error naming `what` if it is none of kAllowed.
+/// Calls `run` with `value` as a std::integral_constant, so that a number known at run time selects
+/// among compiled kernels. Throws Error naming `what` if it is not in kAllowed.
 template <int... kAllowed, class Run>
 void with_constant(const char* what, int value, Run run) {
   const bool found =

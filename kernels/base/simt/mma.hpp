@@ -1,8 +1,8 @@
 #pragma once
 
 /// \file
-/// Tensor-core words of the dialect, each one PTX instruction on a GPU of compute capability 8.0 or
-/// newer, and the same with the documented fragment layout under emulation:
+/// Tensor-core operations of the dialect: one PTX instruction each on a GPU of compute capability 8.0 or
+/// newer, emulated with the documented fragment layout otherwise:
 ///
 ///     simt::mma_m16n8k16_bf16(d, a, b)       d += a·b, BF16 in, FP32 accumulators, by a whole warp
 ///     simt::mma_m16n8k16_fp16(d, a, b)       the same, FP16 in
@@ -10,14 +10,14 @@
 ///     simt::pack_fp16(low, high)             the same
 ///     simt::unpack_bf16(pair, half)          the number in the low (0) or high (1) half of a register
 ///     simt::unpack_fp16(pair, half)          the same
-///     simt::exp2_approx(x)                   2^x to 2 ulp; what is below the normal numbers is 0
+///     simt::exp2_approx(x)                   2^x to 2 ulp; subnormal results are 0
 ///     simt::ldmatrix_x4(r, row)              four 8×8 matrices of 16-bit elements from shared memory
-///     simt::ldmatrix_x4_trans(r, row)        the same, each matrix transposed on its way
+///     simt::ldmatrix_x4_trans(r, row)        the same, with each matrix transposed
 ///     simt::cp_async16(to, from)             16 bytes from global to shared memory, no register
 ///     simt::cp_async16(to, from, inside)     the same; zeros instead where `inside` is false
 ///     simt::cp_async4(to, from, inside)      4 bytes; zeros instead where `inside` is false
 ///     simt::cp_async_commit(), simt::cp_async_wait<N>()   closes a group of the thread's copies; waits
-///                                            until all but its newest N groups are there
+///                                            until all but its newest N groups have landed
 ///
 /// Fragments (PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type"), with group =
 /// lane / 4 and pair = 2·(lane % 4); each register holds two BF16 or FP16, the lower index in the low half:
@@ -35,9 +35,9 @@
 
 namespace tilestep::simt {
 
-/// The 128-byte swizzle: where chunk 0 … 7 (16 bytes) of a row of 128 bytes lies in a tile, in
-/// chunks. The eight rows of one chunk, which ldmatrix and wgmma read together, then lie in all 32
-/// banks of shared memory.
+/// The 128-byte swizzle: the position in a tile, in chunks, of chunk 0 … 7 (16 bytes) of a 128-byte
+/// row. The eight rows of one chunk, which ldmatrix and wgmma read together, then cover all 32 banks
+/// of shared memory.
 __host__ __device__ constexpr int swizzled_chunk(int row, int chunk) {
   return row * 8 + (chunk ^ row % 8);
 }

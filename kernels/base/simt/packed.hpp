@@ -1,15 +1,15 @@
 #pragma once
 
 /// \file
-/// Words for numbers that share a register, one or two instructions each on a GPU:
+/// Operations on numbers that share a register, one or two instructions each on a GPU:
 ///
 ///     simt::add_fp16x2(a, b), simt::fma_fp16x2(a, b, c)   both FP16 of a register, each rounded once
 ///     simt::unpack_e4m3x2(pair)       two E4M3 (OCP 8-bit floating point), in the low half of a register, as two
 ///                                     FP16: exact
 ///     simt::permute_bytes(a, b, how)  byte i of the result is byte (how >> 4i & 7) of b:a, a's being 0 … 3
-///     simt::mask_and_turn(a, mask, turned)   (a & mask) ^ turned, by one instruction
-///     simt::multiprocessor()          which one the calling thread runs on; emulated: its block's number
-///     simt::device_clock()            nanoseconds since some moment, which all multiprocessors share
+///     simt::mask_and_turn(a, mask, turned)   (a & mask) ^ turned, in one instruction
+///     simt::multiprocessor()          index of the calling thread's multiprocessor; emulated: its block's
+///     simt::device_clock()            nanoseconds since a moment common to all multiprocessors
 
 #include "kernels/base/simt/mma.hpp"
 

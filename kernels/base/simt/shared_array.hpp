@@ -2,8 +2,8 @@
 
 /// \file
 /// Shared memory with sizes known to the compiler: `__shared__ simt::Array<float, 16, 17> tile;` is
-/// `float tile[16][17]` on a GPU. Under emulation each index is checked, and a block finds every byte set
-/// (NaN in floats), as in dynamic shared memory: what no thread wrote shows. Included by simt.hpp.
+/// `float tile[16][17]` on a GPU. Under emulation each index is checked, and all bytes start as 0xFF
+/// (NaN in floats), as in dynamic shared memory, so unwritten elements show. Included by simt.hpp.
 
 #include <cstddef>
 #include <cstring>

@@ -2,12 +2,12 @@
 
 /// \file
 /// The CUDA dialect that every kernel source (`.cu`) includes. The same source is compiled twice:
-///  - by nvcc, where all of it is plain CUDA C++;
-///  - by the host compiler as C++ (`-xc++`), where these headers give CUDA's words their meaning and
-///    an emulator runs the threads (one fiber a thread, one OS thread a block).
+///  - by nvcc, as plain CUDA C++;
+///  - by the host compiler as C++ (`-xc++`), where these headers define CUDA's keywords and functions and
+///    an emulator runs the threads (one fiber per thread, one OS thread per block).
 ///
-/// What a student reads is `<name>.cu`: kernels and a few words on them. `launch.cu` of the same
-/// folder includes it and is what both compilers compile:
+/// Students read `<name>.cu`: kernels with short comments. `launch.cu` in the same folder includes it
+/// and is the file that both compilers compile:
 ///
 ///     // scale.cu
 ///     namespace tilestep::my_lesson::SIMT_BACKEND {
@@ -29,25 +29,25 @@
 ///     }
 ///     SIMT_KERNEL_SET(my_lesson, KernelsHere)
 ///
-/// What both compilers know: `__global__ __device__ __host__ __shared__ __forceinline__
+/// Both compilers know: `__global__ __device__ __host__ __shared__ __forceinline__
 /// __launch_bounds__ __restrict__`, `threadIdx blockIdx blockDim gridDim warpSize`, `dim3` and the
 /// vector types with their `make_…`, `__syncthreads` and its votes, `__syncwarp`, warp shuffles,
 /// votes and integer reductions, atomics, `__ldg __ldcs __ldcg __stcs __stcg`, `__threadfence…`,
 /// `clock64`, and the math functions of emulated_math.hpp.
 ///
-/// An edited source (SIMT_EDITED) may be plain CUDA: simt/toolkit has the rest of the words,
+/// An edited source (SIMT_EDITED) may be plain CUDA: simt/toolkit adds the rest,
 ///  - `extern __shared__ T name[]`, `__constant__ __managed__ __noinline__ __align__ __grid_constant__`,
 ///    arrays taken as `T*`, casts of them, `__CUDA_ARCH__` (900);
 ///  - all small vectors, all atomics, `_block` and `_system` too, cache hints, `__match_…_sync`, `__trap`,
 ///    integer intrinsics, directed rounding and conversions, fast and special math, `assert`, `printf`;
 ///  - `<cuda_runtime.h> <cuda_fp16.h> <cuda_bf16.h> <math_constants.h> <cooperative_groups.h>` with
 ///    blocks, tiles and their reduce.
-/// What is not emulated, textures, launches, PTX and more, gets a sentence at its line
+/// Anything not emulated (textures, launches, PTX and more) gets an error message at its line
 /// (workbench/cuda_words.cpp).
 ///
-/// In addition both know:
+/// Both also know:
 ///
-///     simt::Global<T>          what a kernel takes: T*, or a bounds-checked view under emulation
+///     simt::Global<T>          a kernel's array argument: T*, or a bounds-checked view under emulation
 ///     simt::global(span, name) makes it from a Span<T> on the host; `name` is for error texts
 ///     simt::Array<T, 16, 17>   `__shared__ simt::Array<float, 16, 17> tile;`: float tile[16][17]
 ///     simt::dynamic_shared<T>(count, byte_offset = 0)   a part of the block's dynamic shared memory
@@ -56,12 +56,12 @@
 ///     simt::watch("name", value)                        puts a number into the run's tables
 ///     simt::launch(device, {.name, .grid, .block, .shared_bytes}, kernel, arguments…)
 ///
-/// Where the emulation is stricter than a GPU: a `__syncthreads()` must be reached, in the same
-/// source line, by all threads of the block, those that ended included; a warp collective must be
-/// reached by all lanes that its mask names; a shuffle from a lane outside the mask gives a value
-/// with all bits set; `__activemask()` names the calling lane alone, the least that the guide
-/// promises; shared memory starts with all bits set. Where it is weaker: threads of a block
-/// must not wait for each other by polling memory.
+/// The emulation is stricter than a GPU: all threads of the block, including those that have ended,
+/// must reach a `__syncthreads()` on the same source line; all lanes named by its mask must reach a
+/// warp collective; a shuffle from a lane outside the mask returns a value with all bits set;
+/// `__activemask()` names only the calling lane, the least that the guide guarantees; shared memory
+/// starts with all bits set. It is weaker in one way: threads of a block must not wait for each other
+/// by polling memory.
 
 #include <cstddef>
 #include <cstdint>
@@ -74,8 +74,8 @@
 #define SIMT_KERNELS(name) name##_cuda
 #include "kernels/base/simt/cuda_dialect.hpp"
 #else
-// SIMT_EDITED: a source that a user changed, compiled beside the program (kernels/workbench). It has a
-// namespace of its own, so that nothing of it can stand in for what was built in, or the other way round.
+// SIMT_EDITED: a source edited by the user, compiled apart from the program (kernels/workbench). It has its
+// own namespace, so that none of its symbols can replace a built-in one, or the other way round.
 #if defined(SIMT_EDITED)
 #define SIMT_BACKEND edited_backend
 #else
@@ -85,8 +85,8 @@
 #include "kernels/base/simt/emulated_dialect.hpp"
 #endif
 
-/// Ends a launch.cu: `Class`, of the lesson's SIMT_BACKEND, is what the backend's table of kernels finds.
-/// Defines kernels_cuda() or kernels_emulated(); of an edited source, what its module exports.
+/// Ends a launch.cu: registers `Class`, of the lesson's SIMT_BACKEND, in the backend's table of kernels.
+/// Defines kernels_cuda() or kernels_emulated(), or for an edited source the symbol its module exports.
 #if defined(SIMT_EDITED)
 #define SIMT_KERNEL_SET(lesson, Class)                                               \
   extern "C" __attribute__((visibility("default"))) const tilestep::simt::KernelSet& \

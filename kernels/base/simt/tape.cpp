@@ -20,7 +20,7 @@ void refuse_unrecorded(const char* what, std::size_t recorded, std::size_t count
 
 void refuse_long_tape(std::uint64_t entries, std::size_t room) {
   throw Error("the kernel recorded " + std::to_string(entries) + " entries where " +
-                  std::to_string(room) + " were to come: a line of its recording is run too often",
+                  std::to_string(room) + " were expected: a line of its recording is run too often",
               ExitCode::check_failed);
 }
 

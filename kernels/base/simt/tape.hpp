@@ -1,14 +1,14 @@
 #pragma once
 
 /// \file
-/// How a kernel shows what it does. It takes a tape as a parameter: `NoTape` when it is timed, of
-/// which the compiler leaves nothing, and `Tape` when it is explained. Two things go on a tape:
+/// How a kernel records what it does. It takes a tape as a parameter: `NoTape` when it is timed, which
+/// the compiler removes entirely, and `Tape` when it is explained. A tape records two things:
 ///
-///     tape.note(site, index, value)   a number or a small structure that the kernel has in hand
-///     tape.traced(array, site)        an accessor whose every a[i] is recorded: who, where, load or
+///     tape.note(site, index, value)   a number or a small structure that the kernel has at hand
+///     tape.traced(array, site)        an accessor that records every a[i]: thread, address, load or
 ///                                     store; without a tape it is the array itself
 ///
-/// `site` says which note or array of the kernel it is. The host owns the tape as a `Trace`.
+/// `site` identifies the note or array within the kernel. The host owns the tape as a `Trace`.
 /// Included by simt.hpp.
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 #include <type_traits>
 #include <vector>
 
-// The tape is ours: an edited kernel's watch (global_watch.hpp) does not follow what is written on it.
+// The tape is internal: an edited kernel's watch (global_watch.hpp) does not track writes to it.
 #if defined(SIMT_EDITED) && !defined(__CUDACC__)
 #define SIMT_UNWATCHED __attribute__((no_sanitize("thread")))
 #else
@@ -39,8 +39,8 @@ struct TraceRecord {
   AccessKind kind;
 };
 
-/// What stands on a tape: an access, or eight bytes of a note; a longer note takes several entries
-/// that follow each other.
+/// A tape entry: an access, or eight bytes of a note; a longer note takes several consecutive
+/// entries.
 struct TapeEntry {
   std::uint64_t data;  ///< byte offset of the access, or bytes of the note
   std::uint32_t block;
@@ -59,7 +59,7 @@ inline constexpr std::size_t kNoteEntries = (sizeof(T) + 7) / 8;
 template <class T>
 class Traced;
 
-/// What a timed kernel takes: nothing.
+/// The tape of a timed kernel: records nothing.
 struct NoTape {
   static constexpr bool kRecords = false;
 
@@ -72,8 +72,8 @@ struct NoTape {
   }
 };
 
-/// What an explained kernel takes. Never writes past `capacity`; the counter goes on, so that the
-/// host knows how much was dropped.
+/// The tape of an explained kernel. It never writes past `capacity`; the counter goes on, so that
+/// the host knows how much was dropped.
 struct Tape {
   static constexpr bool kRecords = true;
 
@@ -81,16 +81,16 @@ struct Tape {
   unsigned long long* count = nullptr;
   unsigned long long capacity = 0;
   int chosen_thread = 0;
-  /// Loads, and stores, are recorded of the threads of a block whose number these divide.
+  /// Loads, and stores, are recorded for threads of a block whose number is a multiple of these.
   std::uint32_t loads_of = 1, stores_of = 1;
 
-  /// False for a tape of no trace.
+  /// False for a tape without a trace.
   explicit operator bool() const { return entries != nullptr; }
 
   /// Whether `thread` is the one whose registers are shown.
   __device__ bool chosen(int thread) const { return thread == chosen_thread; }
 
-  /// Writes down `value` (trivially copyable) as number `index` of the notes of this site.
+  /// Records `value` (trivially copyable) as note `index` of this site.
   template <class T>
   __device__ SIMT_UNWATCHED void note(std::uint32_t site, std::int64_t index,
                                       const T& value) const {
@@ -149,7 +149,7 @@ void with_tape(const Tape& tape, Run run) {
   tape ? run(tape) : run(NoTape{});
 }
 
-/// What `Traced<T>` gives for `a[i]`: reading it loads, assigning to it stores, and both are
+/// The result of `a[i]` for a `Traced<T>`: reading it loads, assigning to it stores, and both are
 /// recorded.
 template <class T>
 class TracedElement {
@@ -219,7 +219,7 @@ Traced<T> traced(Span<T> span, const char* name, const Tape& tape, std::uint32_t
   return {global(span, name), tape, site};
 }
 
-/// Throw Error (a failed check) for what no kernel as it was built leaves on a tape: a number out of range, too few, too many.
+/// Throw Error (a failed check) for tapes no built-in kernel writes: an index out of range, too few notes, too many.
 [[noreturn]] void refuse_note(std::uint32_t index, std::size_t count);
 [[noreturn]] void refuse_unrecorded(const char* what, std::size_t recorded, std::size_t count);
 [[noreturn]] void refuse_long_tape(std::uint64_t entries, std::size_t room);
@@ -233,7 +233,7 @@ class Trace {
     clear();
   }
 
-  /// What the kernel takes; `chosen_thread` is the thread whose registers are shown.
+  /// The kernel's tape argument; `chosen_thread` is the thread whose registers are shown.
   Tape tape(int chosen_thread = 0) {
     return {entries_.span().data, count_.span().data, entries_.count(), chosen_thread};
   }
@@ -243,14 +243,14 @@ class Trace {
    public:
     std::vector<TraceRecord> records;  ///< accesses by block and thread, each thread's in order
 
-    /// The notes 0 … count − 1 of a site; `missing` where the kernel wrote none. Throws Error for one beyond them, which
+    /// Notes 0 … count − 1 of a site; `missing` where the kernel wrote none. Throws Error for a note beyond them, which
     /// an edited kernel can write.
     template <class T>
     std::vector<T> notes(std::uint32_t site, std::size_t count, const T& missing) const {
       std::size_t unwritten = 0;
       return notes(site, count, missing, unwritten);
     }
-    /// The same of a kernel that writes them all; `what` names them in the Error of one that does not: "the steps".
+    /// The same for a kernel that must write all of them; `what` names them in the Error if it does not: "the steps".
     template <class T>
     std::vector<T> all_notes(std::uint32_t site, std::size_t count, const char* what) const {
       std::size_t unwritten = 0;
@@ -282,7 +282,7 @@ class Trace {
 
     std::vector<TapeEntry> notes_;
   };
-  /// What was recorded since the last `clear`. Waits for the device. Throws Error if there was no room for some of it.
+  /// Everything recorded since the last `clear`. Waits for the device. Throws Error if some of it did not fit.
   Log download() const {
     const std::uint64_t total = count_.download().front();
     Log log;

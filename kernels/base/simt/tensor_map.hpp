@@ -1,8 +1,8 @@
 #pragma once
 
 /// \file
-/// Tensor maps: what the host tells TMA about a matrix. Under nvcc the driver makes them; the emulation
-/// keeps the numbers. Both refuse what the hardware cannot.
+/// Tensor maps: the host's description of a matrix for TMA. Under nvcc the driver makes them; the emulation
+/// stores the numbers. Both refuse maps that the hardware cannot use.
 
 #include <cstdint>
 #include <string>
@@ -25,8 +25,8 @@ struct BoxedMatrix {
   int box_columns = 0;  ///< 1–256; their bytes are a multiple of 16, and no more than the swizzle's
   int swizzle = 0;      ///< bytes: 0, 32, 64 or 128
   std::int64_t pitch_bytes = 0;  ///< from row to row, a multiple of 16; 0: the columns' bytes
-  /// How many of them lie one after another, when fetch and store are to be asked for one of them; 0: one
-  /// matrix, and nobody asks.
+  /// The number of consecutive matrices, if fetch and store take the index of one; 0: a single matrix, without
+  /// an index.
   int matrices = 0;
 
   std::int64_t all_rows() const { return rows * (matrices == 0 ? 1 : matrices); }
@@ -34,7 +34,7 @@ struct BoxedMatrix {
 
 namespace hopper {
 
-/// Throws Error that names what TMA does not take. CUDA driver API, "cuTensorMapEncodeTiled".
+/// Throws Error naming the value that TMA refuses. CUDA driver API, "cuTensorMapEncodeTiled".
 inline void check_box(const BoxedMatrix& m, int element_bytes, std::int64_t pitch,
                       std::size_t elements, std::uintptr_t base) {
   const auto require = [](bool good, const std::string& what, const std::string& allowed) {
@@ -65,7 +65,7 @@ inline void check_box(const BoxedMatrix& m, int element_bytes, std::int64_t pitc
 
 #if defined(__CUDACC__)
 
-/// The driver's cuTensorMapEncodeTiled, found at run time: so that nothing is linked to the driver.
+/// The driver's cuTensorMapEncodeTiled, looked up at run time so that nothing links to the driver.
 inline PFN_cuTensorMapEncodeTiled_v12000 tensor_map_encoder() {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found{};
@@ -136,8 +136,8 @@ inline TensorMap encode(const void* base, int element_bytes, const BoxedMatrix& 
 
 }  // namespace hopper
 
-/// What TMA must know of `matrix`, which lies in `array`; boxes that reach beyond it read as 0 there.
-/// Throws Error for what TMA does not take; Error (unavailable) where the driver makes no map.
+/// The tensor map of `matrix`, stored in `array`; boxes that reach beyond it read 0 there.
+/// Throws Error for a matrix that TMA refuses; Error (unavailable) if the driver makes no map.
 template <class T>
 hopper::TensorMap tensor_map(Span<T> array, const BoxedMatrix& matrix) {
   static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4);

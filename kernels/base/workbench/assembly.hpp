@@ -9,7 +9,7 @@
 #include "kernels/base/lab/names.hpp"
 #include "kernels/base/workbench/compiler.hpp"
 
-/// What a GPU's compilers make of a source, line by line: PTX by nvcc and ptxas, SASS by nvdisasm.
+/// The compiled form of a source for a GPU, line by line: PTX by nvcc and ptxas, SASS by nvdisasm.
 namespace tilestep::workbench {
 
 enum class AssemblyForm { ptx, sass };
@@ -40,7 +40,7 @@ struct Assembly {
   std::vector<AssemblyKernel> kernels;  ///< in the order of the compiler's files
 };
 
-/// What is offered where no GPU says which it is for, and what is taken then: 9.0.
+/// The capabilities offered without a GPU to determine one, and the default: 9.0.
 inline constexpr int kCapabilities[] = {75, 80, 86, 89, 90, 100, 120};
 inline constexpr int kDefaultCapability = 90;
 /// "sm_90a": from 9.0 on with what that GPU alone has.

@@ -19,7 +19,7 @@ int row_of_line(const AssemblyKernel& kernel, int line);
 /// nearest to it, `now` before others; `now` where there is nothing at all.
 int kernel_of_line(const std::vector<AssemblyKernel>& kernels, int line, int now);
 
-/// Where the kernel of this symbol stands; −1: it is not there.
+/// The index of the kernel with this symbol; −1: none.
 int place_of(const std::vector<AssemblyKernel>& kernels, const std::string& symbol);
 
 /// What stands for `text` where long names would fill the view: "[_ZN…_param_0]" as "[param_0]", a mangled name as its

@@ -8,10 +8,10 @@
 #include "kernels/base/lab/lesson.hpp"
 #include "kernels/base/workbench/assembly.hpp"
 
-/// Assembly as a lab is asked for it and answers it: plain data, to and from JSON.
+/// A lab's request for assembly and its answer: plain data, to and from JSON.
 namespace tilestep::workbench {
 
-/// What a GPU's compilers are to make of a source of a lesson, built in or edited.
+/// A request to compile a lesson's source, built-in or edited, for a GPU.
 struct AssemblyRequest {
   std::string lesson;
   lab::KernelEdit kernel;

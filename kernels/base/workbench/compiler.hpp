@@ -27,7 +27,7 @@ struct Compiled {
   std::filesystem::path folder;  ///< below cache_folder(); what is in it depends on what it is for
 };
 
-/// How a run says what it is doing, and asks whether it was given up.
+/// How a run reports its activity, and checks whether it was cancelled.
 struct CompileWatch {
   std::function<void(std::string_view note)> tell;
   std::function<bool()> stop;

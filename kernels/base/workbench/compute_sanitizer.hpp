@@ -14,7 +14,7 @@
 /// names the thread and the line of what goes wrong on a GPU.
 namespace tilestep::workbench {
 
-/// What it says of the first thing that went wrong.
+/// Its report of the first error.
 struct SanitizerFinding {
   std::string what;  ///< "invalid __global__ write of size 4 bytes; address 0x7f… is out of bounds"
   std::string kernel;         ///< "copy"; empty: it does not say
@@ -33,7 +33,7 @@ std::optional<SanitizerFinding> finding_in(std::string_view output, std::string_
 /// not here.
 std::string compute_sanitizer();
 
-/// What is run again.
+/// The run to repeat.
 struct SanitizedRun {
   std::string lesson;
   lab::Settings settings;
@@ -41,7 +41,7 @@ struct SanitizedRun {
   bool barriers = false;  ///< looks at barriers, not at memory
 };
 
-/// What came of it: a finding, or why there is none, in words that follow "compute-sanitizer": "found nothing".
+/// The result: a finding, or why there is none, in words that follow "compute-sanitizer": "found nothing".
 struct Sanitized {
   std::optional<SanitizerFinding> finding;
   std::string why;

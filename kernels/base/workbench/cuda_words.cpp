@@ -22,15 +22,15 @@ constexpr std::string_view kNoMask =
     "and the mask of the "
     "lanes, 0xffffffff for all";
 constexpr std::string_view kNoTexture =
-    "textures and surfaces are not emulated; read the array itself, by __ldg(&array[i])";
+    "textures and surfaces are not emulated; read the array itself, with __ldg(&array[i])";
 constexpr std::string_view kNoHost =
-    "an edited source has kernels alone; memory, copies and launches are those of the lesson's "
+    "an edited source holds only kernels; memory, copies and launches belong to the lesson's "
     "launch.cu";
 constexpr std::string_view kNoSpace =
     "under emulation an address does not tell its memory space; keep pointers to shared and to "
     "global memory apart";
 constexpr std::string_view kNoGroup =
-    "of cooperative groups this_thread_block, this_grid and tiled_partition<N> are here; use a "
+    "of cooperative groups this_thread_block, this_grid and tiled_partition<N> are emulated; use a "
     "tile of a warp";
 constexpr std::string_view kNoPipeline =
     "use simt::cp_async16, cp_async_commit and cp_async_wait of kernels/base/simt/mma.hpp";
@@ -77,7 +77,7 @@ constexpr auto kRefused = std::to_array<Refused>({
     {"binary_partition", kNoGroup},
     {"memcpy_async", kNoPipeline},
     {"__pipeline_*", kNoPipeline},
-    {"__cluster_dims__", "how many blocks a cluster has is said by the lesson's launch.cu"},
+    {"__cluster_dims__", "the lesson's launch.cu sets the number of blocks per cluster"},
 });
 constexpr auto kRefusedHeaders = std::to_array<Refused>({
     {"mma.h", kNoMma},
@@ -88,7 +88,7 @@ constexpr auto kRefusedHeaders = std::to_array<Refused>({
     {"cooperative_groups/scan.h", "write the scan with shfl_up of a tile"},
     {"cuda_fp8.h", "use numeric::E4m3 and numeric::E5m2 of kernels/base/numeric/small_float.hpp"},
     {"cub/*", "CUB is not emulated; write the reduction or scan with shuffles and shared memory"},
-    {"thrust/*", "Thrust calls kernels from the host; an edited source has kernels alone"},
+    {"thrust/*", "Thrust calls kernels from the host; an edited source holds only kernels"},
     {"curand*",
      "cuRAND is not emulated; make numbers from the index, as kernels/base/numeric/random.hpp "
      "does"},

@@ -7,7 +7,7 @@
 
 namespace tilestep::workbench {
 
-/// What is kept of a compiler's messages.
+/// Limits on the compiler messages that are kept.
 inline constexpr std::size_t kMostDiagnostics = 50;
 
 /// What g++, clang++ or nvcc said about the source `path` ("kernels/…/one_pass.cu"), or said elsewhere because of one

@@ -421,7 +421,7 @@ const Exercise& exercise(std::string_view id) {
 std::string with_code(const Exercise& exercise, std::string_view source, std::string_view code) {
   const Places places = places_of(source, exercise.solution);
   if (places.count != 1) {
-    throw Error(fmt::format("the solution of {} stands {} times in {}; it must stand there once",
+    throw Error(fmt::format("the solution of {} occurs {} times in {}; it must occur there once",
                             exercise.id(), places.count, exercise.source));
   }
   std::string text(source.substr(0, places.last));

@@ -20,11 +20,11 @@
 ///     - rising: preset=rising keys=48        a name, then knobs as `--set` takes them
 ///     - defaults:                            no knobs: the lesson's defaults
 ///
-///     ## Goal                                 left out where right results are all
+///     ## Goal                                 omitted if right results suffice
 ///     - bank_ways of shared-tile/store <= 1   a measurement, `of` its variant
 ///     - requests.sectors in rising <= 4       the largest of a table's column, `in` one case alone
 ///
-///     ## Speed                                left out where speed is not asked; on a GPU alone
+///     ## Speed                                omitted if speed is not judged; only on a GPU
 ///     - softmax_bandwidth of online-one-read >= 0.9                its rate against the lesson's own
 ///     - softmax_bandwidth of online-two-pass >= 1.1 x three-pass   or against another rung's
 ///                                           both of a ladder of the lesson's bench, timed in turn in one process

@@ -103,7 +103,7 @@ fs::path cache_folder() {
   throw Error(
       "there is no folder to compile kernels in: neither ~/.cache nor the system's folder for "
       "temporary "
-      "files can be written; name one by TILESTEP_CACHE",
+      "files can be written; name one with TILESTEP_CACHE",
       ExitCode::unavailable);
 }
 

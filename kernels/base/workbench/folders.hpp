@@ -35,9 +35,9 @@ void keep_newest(const std::filesystem::path& folder, std::size_t kept);
 void list_contents(const std::filesystem::path& folder);
 /// Whether all that was listed is there as it was.
 bool is_whole(const std::filesystem::path& folder);
-/// A name beside `folder` that nobody else uses.
+/// An unused name beside `folder`.
 std::filesystem::path draft_beside(const std::filesystem::path& folder);
-/// Gives a draft its name. False if somebody was faster; the draft is removed then.
+/// Gives a draft its name. False if another process was faster; the draft is then removed.
 bool publish(const std::filesystem::path& draft, const std::filesystem::path& folder);
 
 template <class Fill>

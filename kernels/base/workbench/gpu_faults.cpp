@@ -34,7 +34,7 @@ Emulated emulate(const GpuFault& fault, const FaultSearch& search) {
     }
     if (!emulated.seen.empty()) {  // two threads and no barrier: perhaps what it comes from
       emulated.words =
-          fmt::format("a run under emulation came to its end, but {}", emulated.seen.front().text);
+          fmt::format("a run under emulation finished, but {}", emulated.seen.front().text);
     }
     return emulated;
   } catch (const lab::SourceError& error) {
@@ -48,7 +48,7 @@ Emulated emulate(const GpuFault& fault, const FaultSearch& search) {
   } catch (const Cancelled&) {
     throw;
   } catch (const Error& error) {
-    return {fmt::format("a run under emulation did not come to that ({})", error.what()), {}};
+    return {fmt::format("a run under emulation was not possible ({})", error.what()), {}};
   }
 }
 
@@ -76,8 +76,8 @@ Emulated emulate(const GpuFault& fault, const FaultSearch& search) {
   std::vector<lab::Diagnostic> all = {{0, 0, lab::Severity::error, what}};
   all.insert(all.end(), emulated.seen.begin(), emulated.seen.end());
   throw KernelStopped(
-      lab::SourceError(fmt::format("{}; in which line is not known: {}, and compute-sanitizer {}",
-                                   what, emulated.words, sanitized.why),
+      lab::SourceError(fmt::format("{}; the line is not known: {}, and compute-sanitizer {}", what,
+                                   emulated.words, sanitized.why),
                        std::move(all)));
 }
 

@@ -6,10 +6,10 @@
 #include "kernels/base/lab/report.hpp"
 #include "kernels/base/workbench/compute_sanitizer.hpp"
 
-/// A GPU says that a kernel has failed, not where. The same source is run again, by who can say it.
+/// A GPU reports that a kernel failed, but not where. The same source is run again by tools that can.
 namespace tilestep::workbench {
 
-/// What a GPU said of an edited kernel that did not come to its end.
+/// The GPU's report of an edited kernel that did not finish.
 struct GpuFault {
   std::string kernel;    ///< the last one launched; empty: none is known
   std::string reason;    ///< "an illegal memory access was encountered (cudaErrorIllegalAddress)"

@@ -15,11 +15,11 @@ inline constexpr std::string_view kCompiling = "compiling your kernel";
 inline constexpr std::string_view kRunning = "running your kernel";
 /// The same of a kernel that failed on a GPU, while its line is looked for: each has a deadline of its own.
 inline constexpr std::string_view kEmulating =
-    "the GPU has failed: running your kernel again under emulation, for the line";
+    "the GPU failed: running your kernel again under emulation to find the line";
 inline constexpr std::string_view kSanitizing =
-    "the GPU has failed: running your kernel again under compute-sanitizer, for the line";
+    "the GPU failed: running your kernel again under compute-sanitizer to find the line";
 
-/// What a run of an edited kernel under emulation may take.
+/// Limits on a run of an edited kernel under emulation.
 struct RunLimits {
   std::chrono::milliseconds deadline = std::chrono::seconds(10);
   std::size_t memory_bytes = std::size_t{4} << 30;  ///< beyond what the process has before

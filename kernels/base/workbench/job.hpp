@@ -10,7 +10,7 @@
 #include "kernels/base/workbench/compiler.hpp"
 #include "kernels/base/workbench/program.hpp"
 
-/// What compiling for the host and for a GPU have in common.
+/// Shared by compiling for the host and for a GPU.
 namespace tilestep::workbench {
 
 /// An edited source on its way through a compiler.

@@ -250,8 +250,8 @@ class Judge {
     const bool of_memory =
         check.id == kSharedCheck || check.id == kGlobalCheck || check.id == kBoundsCheck;
     if (check.id == kOrderCheck || (of_memory && contains(check.detail, "; no"))) {
-      return fmt::format("{} it is up to the order of the threads what comes out: {}",
-                         words_of(one), check.detail);
+      return fmt::format("{} the result depends on the order of the threads: {}", words_of(one),
+                         check.detail);
     }
     if (of_memory) return fmt::format("{} {}", words_of(one), check.detail);
     return fmt::format("{} the check '{}' fails: it is off by {:.4g}, and {:.4g} is allowed{}",
@@ -294,7 +294,7 @@ class Judge {
 
   ExerciseVerdict failed() {
     if (verdict_.failed->other_order_passes) {
-      verdict_.failed->what += "; in another order of the threads it is right";
+      verdict_.failed->what += "; with the threads in another order it is right";
     }
     return conclude();
   }

@@ -14,7 +14,7 @@
 /// Whether a student's kernel does what an exercise asks.
 namespace tilestep::lab {
 
-/// What went wrong first.
+/// The first failure.
 struct ExerciseFailure {
   HintKey kind = HintKey::crash;    ///< compile … crash, check, goal or speed
   std::string what;                 ///< one sentence without its end
@@ -30,7 +30,7 @@ struct ExerciseFailure {
   }
 };
 
-/// What a goal was held against: the worst of all cases.
+/// The value a goal was compared with: the worst of all cases.
 struct GoalResult {
   std::string text;
   std::optional<double> value;  ///< nothing: the report has no such number
@@ -41,7 +41,7 @@ struct GoalResult {
 struct ExerciseVerdict {
   bool ok = false;
   std::string sentence;  ///< for the student
-  std::string hint;      ///< what to do about it; empty if it passed
+  std::string hint;      ///< advice; empty if it passed
   std::optional<ExerciseFailure> failed;
   std::vector<GoalResult> goals;
   int runs = 0;  ///< how often the kernel ran
@@ -75,9 +75,9 @@ ExerciseVerdict judge(const Exercise& exercise, std::string_view kernel, const K
                       const RunKernel& run, const std::function<std::int64_t()>& draw_seed,
                       JudgeUntil until = JudgeUntil::failure);
 
-/// What `verdict` says once the exercise's rates were measured as well; for a verdict that is good.
+/// `verdict`, for a passing one, with the measured rates of the exercise added.
 ExerciseVerdict judge_speed(const Exercise& exercise, ExerciseVerdict verdict, const RunRace& race);
-/// What it says where there is no GPU: that the rates were not.
+/// The same without a GPU: says that the rates were not measured.
 ExerciseVerdict leave_speed(const Exercise& exercise, ExerciseVerdict verdict);
 
 }  // namespace tilestep::lab

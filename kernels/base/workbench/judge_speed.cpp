@@ -19,9 +19,9 @@ struct Rates {
 std::string said_of(const ExerciseSpeed& speed, const Rates& rates, const Report& report) {
   const bool steady = rates.got->stable() && rates.want->stable();
   return fmt::format(
-      "{} of {} is {:.3g} {}, {:.3g} times that of {} as it was built in ({:.3g} {}){}; {}",
-      speed.id, speed.variant, rates.got->value, rates.got->unit,
-      rates.got->value / rates.want->value, speed.rung, rates.want->value, rates.want->unit,
+      "{} of {} is {:.3g} {}, {:.3g} times that of the built-in {} ({:.3g} {}){}; {}", speed.id,
+      speed.variant, rates.got->value, rates.got->unit, rates.got->value / rates.want->value,
+      speed.rung, rates.want->value, rates.want->unit,
       steady ? "" : ", though the times vary by more than 10 %", report.summary);
 }
 
@@ -50,15 +50,15 @@ ExerciseVerdict judge_speed(const Exercise& exercise, ExerciseVerdict verdict,
     const Rates rates{report.measurement(speed.id, speed.variant),
                       report.measurement(speed.id, kBuiltIn + speed.rung)};
     if (rates.want == nullptr || rates.want->value <= 0) {
-      throw Error(fmt::format("the bench of {} says nothing of '{}'", exercise.lesson, speed.text),
+      throw Error(fmt::format("the bench of {} says nothing on '{}'", exercise.lesson, speed.text),
                   ExitCode::unavailable);
     }
     ExerciseFailure failure;
     if (rates.got == nullptr) {  // only what is right is timed
       failure.kind = HintKey::check;
-      failure.what =
-          fmt::format("the results are right in the cases, but on {} not at the size that is timed",
-                      report.device.name);
+      failure.what = fmt::format(
+          "the results are right in the cases, but on {} wrong at the size that is timed",
+          report.device.name);
       return failed_for(exercise, std::move(verdict), std::move(failure));
     }
     const double ratio = rates.got->value / rates.want->value;

@@ -114,7 +114,7 @@ lab::Report on_leash(std::function<lab::Report(lab::Progress& progress)> work,
       leash->done(std::move(report), std::move(error));
     });
   } catch (const std::system_error& error) {
-    throw Error(fmt::format("the thread that waits for the GPU cannot be started: {}; end other "
+    throw Error(fmt::format("the thread that waits for the GPU cannot be started: {}; close other "
                             "programs, or raise the limit (`ulimit -u`)",
                             error.code().message()),
                 ExitCode::unavailable);

@@ -5,10 +5,10 @@
 
 #include "kernels/base/lab/lesson.hpp"
 
-/// A GPU does not give a kernel up: whoever waits for one that never ends waits for ever.
+/// A GPU never aborts a kernel: waiting for one that never ends would take forever.
 namespace tilestep::workbench {
 
-/// What a run on a GPU may take.
+/// Limits on a run on a GPU.
 struct LeashLimits {
   /// From where its progress says kRunning; what it waits for (Progress::wait) does not count.
   std::chrono::milliseconds deadline = std::chrono::seconds(10);

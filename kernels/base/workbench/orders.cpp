@@ -20,7 +20,7 @@ using simt::ThreadOrder;
 /// A student waits for these runs.
 constexpr std::chrono::milliseconds kLongestForTwo{400}, kLongestForOne{1500};
 constexpr const char* kWhy =
-    "; where the order of threads shows, two of them use the same memory and nothing makes one "
+    "; where the order of threads matters, two of them use the same memory and nothing makes one "
     "wait for the other.";
 
 lab::Report run_in(const OrderedRun& run, ThreadOrder order,

@@ -7,7 +7,7 @@
 
 namespace tilestep::workbench {
 
-/// What a program did.
+/// The outcome of a program.
 struct Ran {
   int status = -1;         ///< exit status; 128 + n where signal n ended it
   std::string output;      ///< both streams, at most kMostOutput bytes

@@ -22,7 +22,7 @@ std::string folder_of(std::string_view lesson);
 /// launch files include, headers too.
 std::vector<std::string> editable_sources(std::string_view lesson);
 
-/// Where a function stands.
+/// The location of a function.
 struct Definition {
   std::string path;
   int line = 0;  ///< 1-based, of its name

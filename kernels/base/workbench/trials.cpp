@@ -25,7 +25,7 @@ constexpr const char* kSmallBench = "the bench at small sizes";
 
 /// What a lesson's trace says a kernel asks of the machine, by the measurement's id, and its words.
 constexpr std::pair<std::string_view, std::string_view> kCosts[] = {
-    {"sectors_per_request", "sectors a request"}, {"bank_ways", "bank-conflict ways"},
+    {"sectors_per_request", "sectors/request"},   {"bank_ways", "bank-conflict ways"},
     {"bank_conflict_ways", "bank-conflict ways"}, {"global_loads", "loads from global memory"},
     {"bytes_fetched", "bytes fetched"},           {"asked_bytes", "bytes read and written"},
 };
@@ -254,7 +254,7 @@ const Trial* first_wrong(const std::vector<Trial>& trials) {
 
 std::string sentence_of(const std::vector<Trial>& trials) {
   if (trials.empty()) {
-    return "Nothing of this source runs under emulation: on its GPU tilestep bench runs it.";
+    return "None of this source runs under emulation; tilestep bench runs it on its GPU.";
   }
   const auto count = [&](Trial::Result result) {
     return std::count_if(trials.begin(), trials.end(),

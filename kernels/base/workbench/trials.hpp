@@ -13,13 +13,13 @@
 /// Whether an edited kernel is right at its lesson's trial settings as well, and what it takes more than the original.
 namespace tilestep::workbench {
 
-/// What came of one of them.
+/// The result of one trial.
 struct Trial {
   enum class Result { right, wrong, not_tried };  ///< not_tried: there was no time left for it
   /// That differ from the defaults: "preset=masked keys=40"; "defaults"; "the bench at small sizes".
   std::string knobs;
   Result result = Result::right;
-  std::string found;  ///< what is wrong, as the end of a sentence: "the check output finds NaN"
+  std::string found;  ///< the error, as the end of a sentence: "the check output finds NaN"
   std::string cost;   ///< of a right one what `cost_of` says
 };
 constexpr auto names_of(Trial::Result) {

@@ -256,7 +256,7 @@ TEST_CASE("a kernel that rewrites what its process says of it does not pass",
   CHECK(all[0].at("ok") == false);
   CHECK(all[0].at("failed").at("checks").at(0) == "final_output");
   CHECK(all[1].at("ok") == false);
-  CHECK(tests::contains(all[1].at("sentence").get<std::string>(), "has not told its outputs"));
+  CHECK(tests::contains(all[1].at("sentence").get<std::string>(), "did not report its outputs"));
 }
 
 TEST_CASE("in the sandbox root is nobody, and what is written ends with it", "[exercise_sandbox]") {

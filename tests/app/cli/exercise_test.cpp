@@ -305,7 +305,7 @@ TEST_CASE("a difference between orders of the threads is told", "[exercise]") {
   REQUIRE(verdict.failed);
   CHECK(verdict.failed->other_order_passes);
   CHECK(contains(verdict.sentence, "threads in descending order"));
-  CHECK(contains(verdict.sentence, "in another order of the threads it is right"));
+  CHECK(contains(verdict.sentence, "with the threads in another order it is right"));
 }
 
 TEST_CASE("a goal that is missed fails a kernel whose results are right", "[exercise]") {
@@ -381,7 +381,7 @@ TEST_CASE("a rate is held against the lesson's own", "[exercise]") {
   const auto fast = lab::judge_speed(one, good, race(130));
   CHECK(fast.ok);
   CHECK(contains(fast.sentence,
-                 "1.3 times that of three-pass as it was built in (100 GB/s); "
+                 "1.3 times that of the built-in three-pass (100 GB/s); "
                  "busiest is DRAM, at 90 % of its peak (counted); the goal is at "
                  "least 1.2 times."));
   REQUIRE(fast.goals.size() == 2);
@@ -395,7 +395,7 @@ TEST_CASE("a rate is held against the lesson's own", "[exercise]") {
   CHECK(slow.failed->kind == lab::HintKey::speed);
   const auto wrong = lab::judge_speed(one, good, race(0));
   CHECK_FALSE(wrong.ok);
-  CHECK(contains(wrong.sentence, "not at the size that is timed"));
+  CHECK(contains(wrong.sentence, "wrong at the size that is timed"));
   lab::ExerciseVerdict bad;
   CHECK(lab::judge_speed(one, bad, race(130)).goals.empty());
 }

@@ -98,7 +98,7 @@ TEST_CASE("run --all prints every table, measurement and check", "[cli]") {
     check_contains(text, check.at("id").get<std::string>());
   }
   CHECK(lines_of(text).size() > report.at("measurements").size());
-  CHECK(text.find("Left out") == std::string::npos);
+  CHECK(text.find("Omitted") == std::string::npos);
   CHECK(run_tilestep({"run", "coalescing", "--all", "--json"}).code == 2);
 }
 

@@ -154,9 +154,9 @@ TEST_CASE("a recording of another build is remarked on", "[cli]") {
     return fmt::format("{}", fmt::join(found.remarks, "; "));
   };
   CHECK(remarks([](json& file) { file["source_hash"] = "00"; }) ==
-        "it is of other kernel sources than this program's, tilestep 1.2.3");
+        "it was made from other kernel sources than this program's, tilestep 1.2.3");
   CHECK(remarks([](json& file) { file.erase("source_hash"); }) ==
-        "it does not say of which build it is");
+        "it does not say which build made it");
   CHECK(remarks([](json& file) { file["colour"] = "blue"; }) == "'colour' is not understood");
   CHECK(remarks([](json& file) { file["run"]["summary"] = "It ran."; }) ==
         "words have changed since: summary");
@@ -174,12 +174,12 @@ TEST_CASE("a recording of another build may lack what came since, and nothing el
   const app::Verified found = verified(older);
   CHECK(found.code == ExitCode::good);
   REQUIRE(found.remarks.size() == 2);
-  CHECK(found.remarks[1] == "it does not have yet: tables.naive");
+  CHECK(found.remarks[1] == "not in it yet: tables.naive");
 }
 
 TEST_CASE("what is no recording is refused with the reason", "[cli]") {
   CHECK(refusal([](json& file) { file["lesson"] = "tiling"; }) ==
-        "its run is of the lesson 'online-softmax', not of 'tiling'");
+        "its run is of the lesson 'online-softmax', not 'tiling'");
   CHECK(contains(refusal([](json& file) { file["lesson"] = "thinking"; }),
                  "there is no lesson 'thinking'; the lessons are: coalescing, latency-hiding"));
   CHECK(contains(refusal([](json& file) { file["run"]["params"]["keys"] = 0; }),
@@ -187,11 +187,11 @@ TEST_CASE("what is no recording is refused with the reason", "[cli]") {
   CHECK(contains(refusal([](json& file) { file["run"]["trace"]["steps"]["l"].erase(1); }),
                  "'steps.l' must have 4 entries, but has 3"));
   CHECK(contains(refusal([](json& file) { file.erase("run"); }), "'run'"));
-  CHECK(contains(refusal([](json& file) { file.erase("set"); }), "it is no recording"));
+  CHECK(contains(refusal([](json& file) { file.erase("set"); }), "it is not a recording"));
   CHECK(contains(refusal([](json& file) { file["version"] = 9; }),
                  "made by a newer tilestep: its version is 9"));
   CHECK(contains(refusal([](json& file) { file["set"] = "falling"; }),
-                 "is to be called online-softmax/falling.json"));
+                 "which must be called online-softmax/falling.json"));
 
   const std::string text = rising().dump();
   const auto of_text = [](const std::string& bytes) {
@@ -203,7 +203,7 @@ TEST_CASE("what is no recording is refused with the reason", "[cli]") {
   CHECK(contains(of_text(""), "it is cut off after 0 bytes"));
   CHECK(contains(of_text("no, " + text), "it is not JSON from byte"));
   CHECK(contains(of_text(std::string(200'000, '[')), "more than 32 objects and lists"));
-  CHECK(contains(of_text(text + std::string(300'000, ' ')), "larger than 300000 allowed bytes"));
+  CHECK(contains(of_text(text + std::string(300'000, ' ')), "larger than the 300000 bytes"));
 }
 
 TEST_CASE("verify-recording says and returns what it found", "[cli]") {

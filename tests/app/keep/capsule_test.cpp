@@ -75,9 +75,9 @@ TEST_CASE("a capsule comes back as it was", "[keep]") {
 }
 
 TEST_CASE("what is no capsule is refused in a sentence that says what it is", "[keep]") {
-  check_contains(refusal(""), "is no capsule: it is not JSON");
-  check_contains(refusal("hello"), "is no capsule: it is not JSON");
-  check_contains(refusal("[1e999]"), "is no capsule: it is not JSON");  // no double holds it
+  check_contains(refusal(""), "is not a capsule: it is not JSON");
+  check_contains(refusal("hello"), "is not a capsule: it is not JSON");
+  check_contains(refusal("[1e999]"), "is not a capsule: it is not JSON");  // no double holds it
   check_contains(refusal("[1, 2]"), "'tilestep_capsule'");
   check_contains(refusal("{}"), "'tilestep_capsule'");
   const std::string text = capsule_text(sample());
@@ -92,7 +92,7 @@ TEST_CASE("a capsule that is nested without end is refused", "[keep]") {
   std::string deep = text.dump();
   const std::size_t levels = 200'000;
   deep.replace(deep.find("\"HERE\""), 6, std::string(levels, '[') + std::string(levels, ']'));
-  check_contains(refusal(deep), "more than 100 objects and lists stand in each other");
+  check_contains(refusal(deep), "it nests more than 100 objects and lists");
   text["notes"] = std::string(levels, '[');  // in a text they are letters
   text["report"] = json::parse(capsule_text(sample()))["report"];
   CHECK(capsule_from_text(text.dump(), "the capsule").notes.size() == levels);
@@ -113,7 +113,7 @@ TEST_CASE("a capsule that does not hold together is refused", "[keep]") {
   check_contains(refusal_with([](json& text) { text["lesson"] = "no-such-lesson"; }),
                  "online-softmax");
   check_contains(refusal_with([](json& text) { text["lesson"] = "coalescing"; }),
-                 "of the lesson 'online-softmax', not of 'coalescing'");
+                 "of the lesson 'online-softmax', not 'coalescing'");
   check_contains(refusal_with([](json& text) { text["settings"]["tile_width"] = 4; }),
                  "other settings");
   check_contains(refusal_with([](json& text) { text["settings"]["tile_width"] = 0; }), "1–1024");
@@ -207,23 +207,23 @@ TEST_CASE("a kernel that a capsule should not have is left out, with a sentence"
     check_contains(kernel_refusal([&](json& text) {
                      text["kernel"]["path"] = text["report"]["kernel"]["path"] = path;
                    }),
-                   "none of the sources of 'online-softmax'; allowed: kernels/attention/");
+                   "not a source of 'online-softmax'; allowed: kernels/attention/");
   }
   check_contains(kernel_refusal([](json& text) {
                    text["kernel"]["path"] = std::string(1 << 20, 'x') + "\x1b[2J\n";
                  }),
-                 "none of the sources");
+                 "not a source of");
   check_contains(kernel_refusal(with_text(std::string(lab::kMostKernelBytes + 1, 'x'))),
                  "a kernel source has at most 524288");
   check_contains(kernel_refusal(with_text(std::string("// a\0b", 6))), "no text");
   check_contains(kernel_refusal(with_text("// \x1b[31m")), "no text");
   check_contains(kernel_refusal([](json& text) { text["kernel"]["text"] = "// other\n"; }),
-                 "its hash is not that of its text");
+                 "its hash does not match its text");
   check_contains(kernel_refusal([](json& text) { text["kernel"]["hash"] = "0123"; }), "hash");
   check_contains(kernel_refusal([](json& text) { text["report"].erase("kernel"); }),
-                 "not of this kernel");
+                 "of another kernel");
   check_contains(kernel_refusal([](json& text) { text["report"]["kernel"]["hash"] = "0123"; }),
-                 "not of this kernel");
+                 "of another kernel");
   check_contains(kernel_refusal([](json& text) { text["kernel"] = 3; }), "kernel");
   check_contains(kernel_refusal([](json& text) { text["kernel"].erase("hash"); }), "hash");
   check_contains(kernel_refusal([](json& text) { text["kernel"]["text"] = json::array(); }),

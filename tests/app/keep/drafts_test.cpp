@@ -101,7 +101,7 @@ TEST_CASE("drafts that cannot be kept say so once, and nothing is thrown", "[kee
   Drafts drafts(folder.path());
   drafts.keep(of(), "x", 1);
   drafts.write();
-  CHECK(contains(drafts.take_remark(), "the draft is not kept: "));
+  CHECK(contains(drafts.take_remark(), "the draft was not saved: "));
   drafts.keep(of(), "y", 2);
   drafts.write();
   CHECK(drafts.take_remark().empty());

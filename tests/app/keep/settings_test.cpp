@@ -102,7 +102,7 @@ TEST_CASE("one damaged member of the settings takes no other with it", "[keep]")
     CHECK(file.load() == expected);
     const std::string said = file.take_remark();
     check_contains(said, place.aside(1).string());
-    check_contains(said, "the rest of them holds");
+    check_contains(said, "the rest of them apply");
     // They are whole again at once: a program that is killed now loses nothing more.
     SettingsFile again(place.path);
     CHECK(again.load() == expected);
@@ -157,7 +157,7 @@ TEST_CASE("where settings cannot be kept one sentence says so, once", "[keep]") 
   SettingsFile file(place.path);
   CHECK(file.load() == KeptSettings{});
   file.save(sample());
-  check_contains(file.take_remark(), "the settings are not kept: ");
+  check_contains(file.take_remark(), "the settings were not saved: ");
   file.save(KeptSettings{});
   CHECK(file.take_remark().empty());
 }

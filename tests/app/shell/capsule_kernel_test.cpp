@@ -92,7 +92,7 @@ TEST_CASE("a capsule's kernel is on show as the capsule's, and nothing runs", "[
   CHECK(contains(opened.label("device"), "The capsule's kernel · Emulated on CPU"));
   CHECK(opened.stage.part("capsule_kernel")["value"] == "not trusted");
   CHECK(contains(opened.words(), "no network, no GPU, none of your files"));
-  CHECK(contains(opened.words(), "read, change and send anything that you can"));
+  CHECK(contains(opened.words(), "read, change and send anything you can"));
   CHECK(contains(opened.label("kernel_status"), "that the capsule holds"));
   CHECK_FALSE(opened.stage.has("own_editor"));  // it would make a draft of the user's of it
   CHECK_FALSE(opened.stage.has("own_draft"));

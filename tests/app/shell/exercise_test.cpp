@@ -103,7 +103,7 @@ TEST_CASE("an exercise is found, opened with its task, checked, and ticked once 
   room.open();
   REQUIRE(room.stage.has("editor"));
   CHECK(room.stage.part("editor_line_1")["label"] == fmt::format("// tilestep exercise {}", kId));
-  CHECK(contains(room.status(), "The task stands above the code"));
+  CHECK(contains(room.status(), "The task is above the code"));
   CHECK(room.stage.part("run_kernel")["label"] == "Run and check");
   room.checker.answers = {
       R"([{"ok":false,"sentence":"Not yet: bank_ways is 32.","hint":"How wide is a row?",

@@ -165,8 +165,8 @@ TEST_CASE("stops, headings and comments stand in their order", "[scenes_shared]"
   check_refused("<!-- stop: -->\n<!-- more -->\n", heading);
   check_refused("<!-- stop: -->\n##Title\n", heading);
   check_refused("\n<!-- stp: step=1 -->\n## One\n",
-                "line 2 of the text: a comment stands on a line of its own");
-  check_refused("<!-- stop: step=1\n-->\n## One\n", "line of its own");
+                "line 2 of the text: a comment must stand on its own line");
+  check_refused("<!-- stop: step=1\n-->\n## One\n", "its own line");
   const std::string after = "after <!-- more --> there are no stops";
   check_refused("<!-- more -->\n<!-- stop: -->\n## One\n", "line 2 of the text: " + after);
   check_refused("<!-- more -->\n<!-- more -->\n", after);
@@ -183,7 +183,7 @@ TEST_CASE("links that set or light nothing are refused with their line", "[scene
   refused("[a](try:stride)", "'stride' is not of the form knob=value");
   refused("[a](try:)", "a chip sets at least one knob, as try:stride=…");
   refused("[a](light:)", "light: names no key");
-  refused("[a](ligth:m)", "a link to 'ligth:m' is none of try:, light:, https:// and http://");
+  refused("[a](ligth:m)", "a link to 'ligth:m' is not one of try:, light:, https:// and http://");
   const std::string outside = "stand in the text of a stop";
   check_refused("x\n[m](light:m)\n", "line 2 of the text: ");
   check_refused("[m](light:m)\n", outside);

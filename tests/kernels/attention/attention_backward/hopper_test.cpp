@@ -171,7 +171,7 @@ TEST_CASE("flash-3 backward: each wait, fence and release that is left out is na
     Fault fault;
     const char* says;
   };
-  constexpr Case kCases[] = {{Fault::no_publish, "of which TMA was not told"},
+  constexpr Case kCases[] = {{Fault::no_publish, "which TMA was not told of"},
                              {Fault::no_meeting, "__syncthreads() is missing"},
                              {Fault::skip_key_wait, "multiplies K"},
                              {Fault::skip_value_wait, "multiplies V"},

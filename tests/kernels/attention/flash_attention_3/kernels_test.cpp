@@ -181,7 +181,7 @@ TEST_CASE("flash-3: each wait, fence and release that is left out is named",
     Fault fault;
     const char* says;
   };
-  constexpr Case kCases[] = {{Fault::no_publish, "of which TMA was not told"},
+  constexpr Case kCases[] = {{Fault::no_publish, "which TMA was not told of"},
                              {Fault::no_meeting, "__syncthreads() is missing"},
                              {Fault::skip_query_wait, "multiplies Q"},
                              {Fault::skip_key_wait, "multiplies K"},

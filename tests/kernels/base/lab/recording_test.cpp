@@ -98,7 +98,7 @@ TEST_CASE("a quick bench says so in JSON, and is no recording", "[lab]") {
     const lab::Report report = kSample.bench(device, progress);
     CHECK(lab::left_out(lab::report_from_json(to_json(report))) == "FP8, the rest");
     CHECK(contains(error_of([] { recorded_sample(kSample); }),
-                   "a quick bench of 'sample' is no recording: it leaves out FP8, the rest"));
+                   "a quick bench of 'sample' is not a recording: it omits FP8, the rest"));
   }
   CHECK(lab::left_out(kSample.bench(device, progress)).empty());
   lab::Request request{"coalescing", {{"quick", true}}, lab::Request::Action::bench};
@@ -169,11 +169,11 @@ TEST_CASE("what is no recording is refused in a sentence", "[lab]") {
   const std::string text = lab::files_of(recorded_sample(kSample))[0].text;
   CHECK(lab::recording_json(text, "the file").is_object());
   CHECK(refusal(text.substr(0, text.size() / 2)) ==
-        fmt::format("the file is cut off after {} bytes; make it anew with tilestep record",
+        fmt::format("the file is cut off after {} bytes; record it again with tilestep record",
                     text.size() / 2));
   CHECK(contains(refusal(""), "is cut off after 0 bytes"));
   CHECK(contains(refusal("{\"run\": }"), "is not JSON from byte"));
-  CHECK(contains(refusal("{\"run\": 1e999}"), "has a number that no double holds"));
+  CHECK(contains(refusal("{\"run\": 1e999}"), "has a number that fits no double"));
   CHECK(contains(refusal(std::string(100'000, '[')), "more than 32 objects and lists"));
   CHECK(contains(refusal(std::string(300'001, ' ')),
                  "has 300001 bytes; a recording has at most 300000"));

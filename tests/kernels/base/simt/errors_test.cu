@@ -152,7 +152,7 @@ TEST_CASE("simt: a misaligned or overlong vector access is reported", "[simt]") 
   CHECK(text(4) == "no error");
   CHECK(text(3) ==
         "wrong: thread (0,0,0) of block (0,0,0) takes in from element 3 on as vectors of 16 bytes, "
-        "but that address is no multiple of 16 bytes");
+        "but that address is not a multiple of 16 bytes");
   CHECK(missing_in(text(8), {"accesses in[0], but in has 0 elements (allowed: none)"}) == "");
 }
 

@@ -95,7 +95,7 @@ TEST_CASE("hopper: blocks of a cluster read and write each other's memory", "[ho
   // Who comes second is named, with what the other did.
   names([](const EmulationOptions& options) { passed_on(options, 2, ClusterFault::no_between); },
         {"pass_on: thread (", "of shared memory of block ", " of the cluster in ",
-         "nothing lets this thread know that it is done; cluster_barrier()"});
+         "nothing tells this thread that it is done; cluster_barrier()"});
   names([](const EmulationOptions& options) { passed_on(options, 2, ClusterFault::no_last); },
         {"pass_on: ", "reads in " + line_of("= next[31"), "a block must not end while",
          "cluster_barrier() before its end is missing"});

@@ -94,11 +94,11 @@ TEST_CASE("hopper: what a copy lacks is named with block, place and line", "[hop
   names(with(Fault::few_bytes), {"reads byte ", read, fetch, "may still be under way"});
   names(with(Fault::many_bytes),
         {"waits in ", "for the mbarrier at byte ", "0 of 1 arrivals and 16 bytes"});
-  names(with(Fault::no_publish), {"of which TMA was not told", fetch});
+  names(with(Fault::no_publish), {"which TMA was not told of", fetch});
   names(with(Fault::no_use),
         {"load_box: block (0,0,0) ends while the copy to byte ", fetch, "no thread has waited"});
   CHECK(missing_in(outcome_of([] { loaded({.os_threads = 1}, 0, 0, 128, Fault::no_meeting); }),
-                   {"nothing between that and its barrier_init lets this thread know"}) == "");
+                   {"nothing after its barrier_init makes it visible to this thread"}) == "");
 }
 
 TEST_CASE("hopper: a tensor map that TMA does not take is refused", "[hopper]") {
@@ -211,7 +211,7 @@ TEST_CASE("hopper: what a store lacks is named, and changes numbers", "[hopper]"
   CHECK(missing_in(without_meeting(ThreadOrder::ascending), {"writes byte ", "may still read"}) ==
         "");
   CHECK(missing_in(without_meeting(ThreadOrder::descending),
-                   {"stores byte ", "nothing lets this thread know that it is fenced"}) == "");
+                   {"stores byte ", "nothing tells this thread that it is fenced"}) == "");
   const std::vector<float> right = stored({.os_threads = 1});
   CHECK(stored({.os_threads = 1, .report_unsafe = false}) == right);
   CHECK(stored({.os_threads = 1, .report_unsafe = false}, Fault::no_fence) != right);
@@ -378,7 +378,7 @@ TEST_CASE("hopper: every wait, fence and release of a ring that is missing is na
                                      fetch_a, multiply, "may still read"});
   names(with(Fault::few_bytes), {"multiplies stage 0", multiply, "may still be under way"});
   names(with(Fault::many_bytes), {"waits in " + wait, "mbarrier full 0", "16 bytes"});
-  names(with(Fault::no_begin), {"comes to wgmma in " + multiply, "without wgmma_begin()"});
+  names(with(Fault::no_begin), {"reaches wgmma in " + multiply, "without wgmma_begin()"});
   names(with(Fault::no_commit), {multiply, "wait"});
   names(
       [](const EmulationOptions& options) {
@@ -387,7 +387,7 @@ TEST_CASE("hopper: every wait, fence and release of a ring that is missing is na
       {"ends without wgmma_wait for the wgmma of " + multiply +
        ", which no wgmma_commit has closed"});
   names(with(Fault::no_wait), {"ends without wgmma_wait for the wgmma of " + multiply});
-  names(with(Fault::touched_sums), {"writes the sums of a wgmma before it has waited for it"});
+  names(with(Fault::touched_sums), {"writes accumulators of a wgmma before it has waited for it"});
   names(with(Fault::no_publish), {"mbarrier full 0", "publish_barriers() after its barrier_init"});
 }
 

@@ -277,7 +277,7 @@ TEST_CASE("simt: a trace with no room for what is recorded says so, and the kern
   for (const std::size_t room : {std::size_t{10}, std::size_t{0}}) {
     std::vector<float> result;
     CHECK(tests::contains(tests::error_of([&] { trace_gather(*device, room, result); }),
-                          "recorded 36 entries where " + std::to_string(room) + " were to come"));
+                          "recorded 36 entries where " + std::to_string(room) + " were expected"));
     CHECK(result[1] == 3);
   }
 }

@@ -76,10 +76,10 @@ TEST_CASE("what cannot be emulated is an error in its line, that says what to wr
   for (const Row& row : {
            Row{"x = __shfl(x, 1)", "__shfl: it has no mask"},
            Row{"x = __any(x)", "write the word with _sync"},
-           Row{"tex1Dfetch<float>(t, 1)", "by __ldg(&array[i])"},
+           Row{"tex1Dfetch<float>(t, 1)", "with __ldg(&array[i])"},
            Row{"cudaTextureObject_t t;", "textures and"},
            Row{"surf2Dwrite(1, s, 0, 0)", "surfaces are not emulated"},
-           Row{"cudaMallocAsync(&p, 4)", "kernels alone"},
+           Row{"cudaMallocAsync(&p, 4)", "only kernels"},
            Row{"kernel<<<1, 32>>>(a)", "<<< >>>: a kernel cannot launch"},
            Row{"asm volatile(\"bar.sync 0;\")", "asm: PTX is not emulated"},
            Row{"auto g = cg::coalesced_threads();", "tiled_partition<N>"},

@@ -115,12 +115,12 @@ TEST_CASE("where nobody finds the line that is said, with what each of them did"
   };
   CHECK(std::string(search.told(kFault).what()) ==
         "gather: the kernel failed on the GPU: " + kIllegal +
-            "; in which line is not known: a run under emulation did not come to that (there is no "
+            "; the line is not known: a run under emulation was not possible (there is no "
             "g++ here), and compute-sanitizer is not installed here");
   search.emulate = [] { return lab::Report(); };
   CHECK(std::string(search.told({"", "it had not ended after 10 seconds", true}).what()) ==
-        "the edited kernel: it had not ended after 10 seconds on the GPU; in which line is not "
-        "known: a run under emulation found nothing, and compute-sanitizer is not installed here");
+        "the edited kernel: it had not ended after 10 seconds on the GPU; the line is not known: a "
+        "run under emulation found nothing, and compute-sanitizer is not installed here");
 }
 
 TEST_CASE("two threads without a barrier under emulation are named beside the GPU's error",
@@ -133,7 +133,7 @@ TEST_CASE("two threads without a barrier under emulation are named beside the GP
     return report;
   };
   const KernelStopped stopped = search.told(kFault);
-  CHECK(contains(stopped.what(), "came to its end, but thread 1 reads"));
+  CHECK(contains(stopped.what(), "finished, but thread 1 reads"));
   REQUIRE(stopped.diagnostics().size() == 2);
   CHECK(stopped.diagnostics().back().line == 7);
 }

@@ -234,7 +234,7 @@ TEST_CASE("a kernel for a GPU alone is not said to be right", "[workbench_run]")
                   ""};
   const lab::Report report = answered(same, lab::Request::Action::trials);
   CHECK(report.checks.empty());
-  CHECK(report.summary.starts_with("Nothing of this source runs under emulation"));
+  CHECK(report.summary.starts_with("None of this source runs under emulation"));
 }
 
 TEST_CASE("of a right kernel it is said what it takes more than the original", "[workbench_run]") {
