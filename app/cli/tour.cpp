@@ -323,11 +323,10 @@ void add_tour(CLI::App& app, Invocation& invocation) {
     invocation.action = [arguments, &invocation] {
       if (arguments->out.empty()) throw Error("name the folder for the tour: --out DIR");
       if (arguments->sheet) {
-        LookArguments& look = arguments->look;
-        look.presenter = !look.reader;
-        look.labs = {arguments->lab};
-        write_sheets(arguments->out, parse_lessons(arguments->lessons), look, invocation.program,
-                     arguments->force);
+        arguments->look.presenter = !arguments->look.reader;
+        arguments->look.labs = {arguments->lab};
+        write_sheets(arguments->out, parse_lessons(arguments->lessons), arguments->look,
+                     invocation.program, arguments->force);
         return static_cast<int>(ExitCode::good);
       }
       return Tour(arguments->out, arguments->force, parse_lab(arguments->lab), invocation.program)

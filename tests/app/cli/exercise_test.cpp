@@ -389,7 +389,7 @@ TEST_CASE("a rate is held against the lesson's own", "[exercise]") {
   const auto slow = lab::judge_speed(one, good, race(110));
   CHECK_FALSE(slow.ok);
   CHECK(contains(slow.sentence, "Not yet: the results are right, but on a GPU"));
-  CHECK(contains(slow.sentence, "1.1 times that of three-pass"));
+  CHECK(contains(slow.sentence, "1.1 times that of the built-in three-pass"));
   CHECK(slow.hint == "Four.");
   REQUIRE(slow.failed);
   CHECK(slow.failed->kind == lab::HintKey::speed);

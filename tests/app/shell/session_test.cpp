@@ -467,7 +467,7 @@ TEST_CASE("where several steps are a unit, arrows go through units, and stop whe
   CHECK(steps(on) == 4);  // asked once
   session.set_moves(true);
   session.step_on();
-  session.advance(0.2);
+  session.advance(1);
   CHECK(session.step() > 4);  // all of them are passed
   CHECK(session.step() < 9);
   session.advance(5);

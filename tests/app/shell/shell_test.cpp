@@ -524,6 +524,7 @@ TEST_CASE("a knob without effect says with what it works", "[ui_shell]") {
   stage.lab.answer();
   const ImVec2 tall(1440, 2400);
   stage.frame(tall);
+  stage.click("more_knobs", tall);
   CHECK_FALSE(stage.has("idle_mask"));
   CHECK(stage.part("idle_sinks")["label"] == "works with mask = sliding-window");
   stage.shell.set_knobs({{"mask", std::string("sliding-window")}});

@@ -253,6 +253,8 @@ TEST_CASE("a clicked token is followed in the grid, in its piles and in words",
   CHECK(tests::contains(shown->formula(17, end).front(), gate));
   CHECK(shown->table_row("assignments", shown.player().view(end)) == 2 * 17);
   CHECK(shown->subjects_of_row("assignments", 2 * 9).front() == picture::Subject{"token", 9});
+  const int expert = trace.tiles.at(1).expert;
+  CHECK(shown->subjects_of_row("tiles", 1).front() == picture::Subject{"expert", expert});
 }
 
 TEST_CASE("in any routing a token is dragged to another expert", "[moe_routing_scene]") {
