@@ -147,7 +147,9 @@ void Session::step_back() {
   if (finish(false)) return;
   const bool inside_one = lesson().playhead.fraction() > 0;
   const scenes::Cursor from = lesson().cursor;
-  const bool ends_step = at_step(axis(), completed_steps(axis(), from)) == from;
+  const auto ends = axis().unit_ends;
+  const bool ends_step = at_step(axis(), completed_steps(axis(), from)) == from &&
+                         (ends.empty() || std::binary_search(ends.begin(), ends.end(), from.tile));
   travel(inside_one && ends_step ? from : app::step_back(axis(), from),
          seconds_of(axis(), from.tile) / 2);
 }

@@ -118,7 +118,7 @@ TEST_CASE("a quiz turns no knob that its question does not depend on", "[workshe
 TEST_CASE("the evidence is about what was asked", "[worksheet]") {
   bool found = false;
   for (const QuizItem& item : make_quiz("coalescing", 1, 1000)) {
-    if (!item.question.text.starts_with("Warp 1 comes next")) continue;
+    if (!item.question.text.starts_with("Warp 1 is next")) continue;
     found = true;
     bool told = false;
     for (std::size_t row = 0; row < item.evidence.rows.size(); ++row) {

@@ -470,6 +470,10 @@ TEST_CASE("where several steps are a unit, arrows go through units, and stop whe
   session.advance(1);
   CHECK(session.step() > 4);  // all of them are passed
   CHECK(session.step() < 9);
+  session.step_back();  // turned round inside the unit
+  session.advance(5);
+  CHECK(session.step() == 4);
+  session.step_on();
   session.advance(5);
   CHECK(session.step() == 9);
 }
