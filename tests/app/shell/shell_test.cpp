@@ -8,6 +8,7 @@
 #include "kernels/catalog.hpp"
 #include "scenes/ui/context.hpp"
 #include "tests/app/shell/stage.hpp"
+#include "tests/part.hpp"
 
 using namespace tilestep;
 using namespace tilestep::app;
@@ -403,7 +404,9 @@ TEST_CASE("a frame costs little", "[ui_shell]") {
 }
 
 TEST_CASE("the place among the steps is written out", "[ui_shell]") {
+  tests::Part part("places", 3);
   for (const lab::Lesson* lesson : lessons()) {
+    if (part.skips()) continue;
     ShellOptions options;
     options.lesson = lesson->info().id;
     Stage stage(options);

@@ -138,7 +138,7 @@ TEST_CASE("Hopper GEMM: bars and ring are those of the events so far", "[hopper_
     const HopperGemmScene scene = scene_of(settings);
     const int steps = scene.trace().steps();
     CAPTURE(std::get<std::string>(settings.at("variant")), steps);
-    for (int step = 1; step <= steps; step += steps > 150 ? 7 : 1) {
+    for (int step = 1; step <= steps; step += steps > 150 ? 7 : 2) {
       CAPTURE(step);
       check_bars(scene, step);
       check_ring(scene, step);
