@@ -241,7 +241,8 @@ void judge_waits(Outcome& outcome, const std::vector<long long>& clocks, int num
 /// from the picture without notice.
 void require_recorded(const Trace& trace) {
   for (const What what : all_of<What>()) {
-    if (what == What::lands || trace.lines[static_cast<std::size_t>(what)] == 0) continue;
+    const bool marked = trace.lines[static_cast<std::size_t>(what)] > 0 || what == What::stored;
+    if (what == What::lands || !marked) continue;
     std::map<int, int> recorded;  // by lane
     for (const Event& event : trace.events) recorded[event.lane] += event.what == what ? 1 : 0;
     const int each = what < What::stores ? trace.k_tiles() : 1;
