@@ -13,13 +13,13 @@ using namespace tilestep::app;
 using namespace tilestep::tests;
 using namespace std::chrono_literals;
 using nlohmann::json;
-using Clock = std::chrono::steady_clock;
 
 namespace {
 
 constexpr const char* kPath = "kernels/attention/online_softmax/one_pass.cu";
 
-workbench::AssemblyRequest request_of(workbench::AssemblyForm form = workbench::AssemblyForm::ptx) {
+workbench::AssemblyRequest assembly_request(
+    workbench::AssemblyForm form = workbench::AssemblyForm::ptx) {
   return {"online-softmax",
           {kPath, file_text(std::string(tilestep::tests::paths::kSource) + "/" + kPath)},
           form};
@@ -76,7 +76,7 @@ std::optional<LabUpdate> last_update(LabClient& lab, Ticket ticket) {
 TEST_CASE("a worker answers with the kernels of the source, by line, in both forms", "[worker]") {
   const FakeCudaTools tools;
   Child worker({tilestep::tests::paths::kProgram, "worker"}, tools.environment());
-  worker.write(line_of(1, request_of()));
+  worker.write(line_of(1, assembly_request()));
   const json ptx = next_answer(worker);
   INFO(ptx.dump());
   REQUIRE(ptx.at("type") == "assembly");
@@ -89,7 +89,7 @@ TEST_CASE("a worker answers with the kernels of the source, by line, in both for
   CHECK(kernels[0].at("lines").at("callers").at(2) == json({124}));
   CHECK(ptx.at("assembly").at("compiled").at("compiler") == "nvcc 13.0.88");
 
-  worker.write(line_of(2, request_of(workbench::AssemblyForm::sass)));
+  worker.write(line_of(2, assembly_request(workbench::AssemblyForm::sass)));
   const json sass = next_answer(worker);
   INFO(sass.dump());
   REQUIRE(sass.at("type") == "assembly");
@@ -113,13 +113,13 @@ TEST_CASE("what is wrong with a request for assembly is said about its ticket", 
   };
   refused("{\"ticket\": 7, \"assembly\": 3}\n", 2, "assembly");
   refused("{\"ticket\": 7, \"assembly\": {\"lesson\": \"online-softmax\"}}\n", 2, "kernel");
-  workbench::AssemblyRequest request = request_of();
+  workbench::AssemblyRequest request = assembly_request();
   request.lesson = "nonsense";
   refused(line_of(7, request), 2, "online-softmax");
-  request = request_of();
+  request = assembly_request();
   request.kernel.path = "kernels/nothing.cu";
   refused(line_of(7, request), 2, "one_pass.cu");
-  refused(line_of(7, request_of(workbench::AssemblyForm::sass)), 3, "nvdisasm");
+  refused(line_of(7, assembly_request(workbench::AssemblyForm::sass)), 3, "nvdisasm");
   CHECK(tools.runs() == 0);  // before a minute was spent on it
   // The worker goes on, and runs are asked for as ever.
   worker.write("{\"ticket\": 8, \"lesson\": \"online-softmax\", \"backend\": \"emulated\"}\n");
@@ -131,7 +131,7 @@ TEST_CASE("without nvcc a sentence says what to install, and a compiler's messag
   Environment none = FakeCudaTools().environment();
   none["TILESTEP_NVCC"] = "/no/such/nvcc";
   Child without({tilestep::tests::paths::kProgram, "worker"}, none);
-  without.write(line_of(1, request_of()));
+  without.write(line_of(1, assembly_request()));
   const json missing = next_answer(without);
   CHECK(missing.at("code") == 3);
   check_contains(missing.at("message").get<std::string>(), "/no/such/nvcc");
@@ -139,7 +139,7 @@ TEST_CASE("without nvcc a sentence says what to install, and a compiler's messag
   const FakeCudaTools tools(
       {.error = std::string("/c/edited/") + kPath + "(12): error: expected a \";\"\n"});
   Child worker({tilestep::tests::paths::kProgram, "worker"}, tools.environment());
-  worker.write(line_of(2, request_of()));
+  worker.write(line_of(2, assembly_request()));
   const json failed = next_answer(worker);
   INFO(failed.dump());
   CHECK(failed.at("code") == 1);
@@ -150,9 +150,9 @@ TEST_CASE("asking for assembly returns at once, tells what happens, and can be s
   const FakeCudaTools tools({.nvcc_seconds = 30});
   const HereToo here(tools);
   const auto lab = make_process_lab(options_of());
-  const auto start = Clock::now();
-  const Ticket ticket = lab->submit_assembly(0, request_of());
-  CHECK(Clock::now() - start < 1s);
+  const auto start = std::chrono::steady_clock::now();
+  const Ticket ticket = lab->submit_assembly(0, assembly_request());
+  CHECK(std::chrono::steady_clock::now() - start < 1s);
   bool told = false;
   CHECK(eventually([&] {
     while (const auto update = lab->poll()) {
@@ -174,7 +174,7 @@ TEST_CASE("asking for assembly returns at once, tells what happens, and can be s
   const auto ran = last_update(*lab, waits);
   REQUIRE(ran);
   CHECK(std::holds_alternative<lab::Report>(ran->what));
-  CHECK(Clock::now() - start < 25s);  // nobody waited for the compiler
+  CHECK(std::chrono::steady_clock::now() - start < 25s);  // nobody waited for the compiler
 }
 
 TEST_CASE("a compiler that does not come to an end is ended at the deadline", "[labs]") {
@@ -183,7 +183,7 @@ TEST_CASE("a compiler that does not come to an end is ended at the deadline", "[
   ProcessLabOptions options = options_of();
   options.compile_deadline = 1s;
   const auto lab = make_process_lab(options);
-  const auto last = last_update(*lab, lab->submit_assembly(0, request_of()));
+  const auto last = last_update(*lab, lab->submit_assembly(0, assembly_request()));
   REQUIRE(last);
   const auto* failure = std::get_if<LabFailure>(&last->what);
   REQUIRE(failure != nullptr);
@@ -194,8 +194,8 @@ TEST_CASE("a lab reads the answer, and a newer question takes the place of an ol
   const FakeCudaTools tools({.nvcc_seconds = 0.3});
   const HereToo here(tools);
   const auto lab = make_process_lab(options_of());
-  const Ticket older = lab->submit_assembly(0, request_of());
-  workbench::AssemblyRequest edited = request_of();
+  const Ticket older = lab->submit_assembly(0, assembly_request());
+  workbench::AssemblyRequest edited = assembly_request();
   edited.kernel.text += "// mine\n";
   const Ticket newer = lab->submit_assembly(0, edited);
   const auto last = last_update(*lab, newer);

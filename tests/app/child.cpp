@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -17,6 +18,7 @@
 #include <utility>
 
 #include "tests/paths.hpp"
+#include "tests/skip.hpp"
 
 namespace tilestep::tests {
 namespace {
@@ -212,6 +214,15 @@ TemporaryFolder::TemporaryFolder() {
 TemporaryFolder::~TemporaryFolder() {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
+}
+
+bool pictures_work() {
+  const auto parts = run_tilestep({"doctor", "--json"}).json().at("parts");
+  const bool there = std::any_of(parts.begin(), parts.end(), [](const auto& part) {
+    return part.at("id") == "pictures" && part.at("ok") == true;
+  });
+  if (!there) skip("no pictures can be drawn here (see `tilestep doctor`)");
+  return there;
 }
 
 }  // namespace tilestep::tests

@@ -68,6 +68,9 @@ std::vector<pid_t> children_of(pid_t parent);
 /// True if a program of this name is in PATH.
 bool has_program(std::string_view name);
 
+/// Whether OpenGL draws here; where it does not, the test's group counts as skipped.
+bool pictures_work();
+
 std::string file_text(const std::filesystem::path& path);
 
 /// A folder that is gone when the test is.

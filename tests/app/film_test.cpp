@@ -12,15 +12,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-bool pictures_work() {
-  const auto parts = run_tilestep({"doctor", "--json"}).json().at("parts");
-  const bool there = std::any_of(parts.begin(), parts.end(), [](const auto& part) {
-    return part.at("id") == "pictures" && part.at("ok") == true;
-  });
-  if (!there) skip("no pictures can be drawn here (see `tilestep doctor`)");
-  return there;
-}
-
 Outcome film(const fs::path& out, const Environment& environment, const std::string& rate = "8") {
   const std::vector<std::string> words = {"film",     "online-softmax", "--force",   "--from",
                                           "1",        "--to",           "2",         "--backend",

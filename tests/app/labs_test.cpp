@@ -25,7 +25,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-lab::Request request_of(std::string lesson = "online-softmax") {
+lab::Request plain_request(std::string lesson = "online-softmax") {
   lab::Request request;
   request.lesson = std::move(lesson);
   request.backend = "emulated";
@@ -89,7 +89,7 @@ Ended end_of(LabClient& lab, Ticket ticket) {
 
 std::string failure_of(const ScriptLab& lab) {
   const auto client = lab.make();
-  const Ended ended = end_of(*client, client->submit(request_of()));
+  const Ended ended = end_of(*client, client->submit(plain_request()));
   REQUIRE(std::holds_alternative<LabFailure>(ended.last.what));
   CHECK(ended.failure().code == ExitCode::unavailable);
   CHECK(ended.failure().worker_died);
@@ -226,14 +226,14 @@ TEST_CASE("a lab behind a banner and a delay answers as this machine does", "[la
       "echo '=== Welcome ==='; echo '{\"not\": \"ours\"}'; echo noise >&2; sleep 0.3\n"
       "exec \"$TILESTEP\" \"$1\"");
   const auto lab = script.make();
-  const Ended first = end_of(*lab, lab->submit(request_of()));
+  const Ended first = end_of(*lab, lab->submit(plain_request()));
   REQUIRE(first.is_report());
   REQUIRE(!first.waits.empty());
   check_contains(first.waits.front(), "waits for run:");
   lab::NoProgress progress;
-  const lab::Report here = answer(request_of(), progress);
+  const lab::Report here = answer(plain_request(), progress);
   CHECK(lab::to_json(std::get<lab::Report>(first.last.what)) == lab::to_json(here));
-  const Ended second = end_of(*lab, lab->submit(request_of("coalescing")));
+  const Ended second = end_of(*lab, lab->submit(plain_request("coalescing")));
   CHECK(second.is_report());
   CHECK(second.waits.empty());
 }
@@ -272,12 +272,12 @@ TEST_CASE("the texts of a report from elsewhere have no escape sequences", "[lab
   const ScriptLab script(
       "\"$TILESTEP\" \"$1\" | sed -u 's/\"summary\":\"/&\\\\u001b[31mred\\\\nnext\\\\u202e/'");
   const auto lab = script.make();
-  const Ended ended = end_of(*lab, lab->submit(request_of()));
+  const Ended ended = end_of(*lab, lab->submit(plain_request()));
   REQUIRE(ended.is_report());
   const std::string summary = std::get<lab::Report>(ended.last.what).summary;
   CHECK(summary.starts_with("\\x1b[31mred\nnext\\xe2\\x80\\xaeOne pass over"));
   lab::NoProgress progress;  // and nothing else is changed
-  const std::string right = answer(request_of(), progress).summary;
+  const std::string right = answer(plain_request(), progress).summary;
   CHECK(summary.ends_with(right));
 }
 
@@ -290,24 +290,24 @@ TEST_CASE("a lab that dies in a run says so, and the next run reaches it again",
       "'; TILESTEP_WORKER_FAULT=crash \"$TILESTEP\" worker; echo 'the line is down' "
       ">&2; exit 255; fi\nexec \"$TILESTEP\" worker");
   const auto lab = script.make();
-  const Ended lost = end_of(*lab, lab->submit(request_of()));
+  const Ended lost = end_of(*lab, lab->submit(plain_request()));
   REQUIRE(std::holds_alternative<LabFailure>(lost.last.what));
   check_contains(lost.failure().sentence,
                  "ended with exit code 255: the line is down while it ran online-softmax.");
   CHECK(lost.failure().next == "The next run starts another.");
-  CHECK(end_of(*lab, lab->submit(request_of())).is_report());
+  CHECK(end_of(*lab, lab->submit(plain_request())).is_report());
 }
 
 TEST_CASE("a run that waits for its lab can be cancelled, and a newer one is sent in its place",
           "[labs]") {
   const ScriptLab script("sleep 0.5; exec \"$TILESTEP\" worker");
   const auto lab = script.make();
-  const Ticket cancelled = lab->submit(request_of());
+  const Ticket cancelled = lab->submit(plain_request());
   lab->cancel(cancelled);
   const Ended given_up = end_of(*lab, cancelled);
   REQUIRE(std::holds_alternative<LabGivenUp>(given_up.last.what));
-  const Ticket replaced = lab->submit(request_of());
-  const Ticket newest = lab->submit(request_of("coalescing"));
+  const Ticket replaced = lab->submit(plain_request());
+  const Ticket newest = lab->submit(plain_request("coalescing"));
   CHECK(std::holds_alternative<LabGivenUp>(end_of(*lab, replaced).last.what));
   const Ended ended = end_of(*lab, newest);
   REQUIRE(ended.is_report());
@@ -321,7 +321,7 @@ TEST_CASE("what a command started ends with its lab", "[labs]") {
   {
     const ScriptLab script("sleep 60 & echo $! >'" + pid_file.string() + "'; wait");
     const auto lab = script.make();
-    lab->submit(request_of());
+    lab->submit(plain_request());
     REQUIRE(eventually([&] {
       inner = std::atoi(file_text(pid_file).c_str());
       return inner > 0;
@@ -335,9 +335,9 @@ TEST_CASE("several labs are asked side by side, each by its number", "[labs]") {
   ProcessLabOptions here;
   here.program = tilestep::tests::paths::kProgram;
   const auto labs = make_labs(here, {script.options.address, parse_lab("run:false")});
-  const Ticket a = labs->submit(request_of());
-  const Ticket b = labs->submit_to(1, request_of("coalescing"));
-  const Ticket c = labs->submit_to(2, request_of());
+  const Ticket a = labs->submit(plain_request());
+  const Ticket b = labs->submit_to(1, plain_request("coalescing"));
+  const Ticket c = labs->submit_to(2, plain_request());
   CHECK(labs->busy());
   std::map<Ticket, LabUpdate> ends;
   REQUIRE(eventually(
@@ -358,8 +358,8 @@ TEST_CASE("asking waits for the answer, and throws what went wrong", "[labs]") {
   const ScriptLab script("exec \"$TILESTEP\" worker");
   const auto lab = script.make();
   lab::NoProgress progress;
-  CHECK(ask(lab.get(), request_of(), progress).lesson == "online-softmax");
-  lab::Request wrong = request_of();
+  CHECK(ask(lab.get(), plain_request(), progress).lesson == "online-softmax");
+  lab::Request wrong = plain_request();
   wrong.params = {{"tile_width", std::int64_t{0}}};
   try {
     ask(lab.get(), wrong, progress);
@@ -372,5 +372,5 @@ TEST_CASE("asking waits for the answer, and throws what went wrong", "[labs]") {
     void report(double, std::string_view) override {}
     bool cancelled() const override { return true; }
   } impatient;
-  CHECK_THROWS_AS(ask(lab.get(), request_of(), impatient), Cancelled);
+  CHECK_THROWS_AS(ask(lab.get(), plain_request(), impatient), Cancelled);
 }

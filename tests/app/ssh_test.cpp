@@ -103,7 +103,7 @@ class Server {
   std::unique_ptr<Child> server_;
 };
 
-lab::Request request_of(std::string lesson = "online-softmax") {
+lab::Request ssh_request(std::string lesson = "online-softmax") {
   lab::Request request;
   request.lesson = std::move(lesson);
   request.backend = "emulated";
@@ -113,7 +113,7 @@ lab::Request request_of(std::string lesson = "online-softmax") {
 std::string failure_of(const LabAddress& address) {
   lab::NoProgress progress;
   try {
-    ask(make_lab(address, tilestep::tests::paths::kProgram).get(), request_of(), progress);
+    ask(make_lab(address, tilestep::tests::paths::kProgram).get(), ssh_request(), progress);
   } catch (const Error& error) {
     CHECK(error.code() == ExitCode::unavailable);
     return error.what();
@@ -139,7 +139,7 @@ TEST_CASE("every lesson over ssh gives what it gives here", "[ssh]") {
   {
     const auto there = make_lab(address, tilestep::tests::paths::kProgram);
     for (const lab::Lesson* lesson : lessons()) {
-      const lab::Request request = request_of(lesson->info().id);
+      const lab::Request request = ssh_request(lesson->info().id);
       CAPTURE(request.lesson);
       const lab::Report far = ask(there.get(), request, progress);
       CHECK(lab::to_json(far) == lab::to_json(answer(request, progress)));
@@ -181,7 +181,7 @@ TEST_CASE("a line that drops in a run is said, and the next run connects again",
   ProcessLabOptions options;
   options.address = server.lab();
   const auto lab = make_process_lab(options);
-  lab::Request slow = request_of();
+  lab::Request slow = ssh_request();
   slow.params = {{"preset", std::string("random")},
                  {"keys", std::int64_t{65536}},
                  {"tile_width", std::int64_t{1024}},
@@ -206,5 +206,5 @@ TEST_CASE("a line that drops in a run is said, and the next run connects again",
   check_contains(failure->sentence, "The worker of ssh:");
   check_contains(failure->sentence, "while it ran online-softmax");
   lab::NoProgress progress;
-  CHECK(ask(lab.get(), request_of(), progress).lesson == "online-softmax");
+  CHECK(ask(lab.get(), ssh_request(), progress).lesson == "online-softmax");
 }

@@ -142,18 +142,6 @@ void check_path(const fs::path& place, const std::string& lesson) {
   for (const char* raw : {"](try:", "](light:", "<!--", "**"}) CHECK(count_of(html, raw) == 0);
 }
 
-bool is_there(const nlohmann::json& parts, const std::string& id) {
-  return std::any_of(parts.begin(), parts.end(), [&id](const nlohmann::json& part) {
-    return part.at("id") == id && part.at("ok") == true;
-  });
-}
-
-bool pictures_work() {
-  if (is_there(run_tilestep({"doctor", "--json"}).json().at("parts"), "pictures")) return true;
-  skip("no pictures can be drawn here (see `tilestep doctor`)");
-  return false;
-}
-
 }  // namespace
 
 TEST_CASE("the tour has an index, a page, pictures and tables of every lesson", "[tour]") {

@@ -8,6 +8,18 @@
 /// A fault from outside (see shim.cpp, and the shell's `ulimit`), and what a user is to see of it.
 namespace tilestep::tests {
 
+/// Commands that go wrong in many ways; `with` adds words.
+inline const std::vector<std::string> kRun = {"run", "online-softmax", "--backend", "emulated"};
+inline const std::vector<std::string> kSvg = {"shot",      "online-softmax", "--force",
+                                              "--backend", "emulated",       "--step",
+                                              "2",         "--out",          "@/a.svg"};
+
+inline std::vector<std::string> with(std::vector<std::string> words,
+                                     const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
 /// One command with one fault. '@' stands for the case's own folder, where it also runs, with HOME there.
 struct Fault {
   std::string name;

@@ -21,7 +21,7 @@ constexpr const char* kSource = "kernels/attention/online_softmax/one_pass.cu";
 constexpr std::string_view kLine = "float o_new = times<Format>(o, rescale);";
 
 /// The source with `before` put before one of its lines.
-std::string with(const std::string& before) {
+std::string edited_with(const std::string& before) {
   std::string text = file_text(std::filesystem::path(tilestep::tests::paths::kSource) / kSource);
   const std::size_t at = text.find(kLine);
   REQUIRE(at != std::string::npos);
@@ -29,7 +29,7 @@ std::string with(const std::string& before) {
 }
 
 std::string nonsense() {
-  std::string text = with("");
+  std::string text = edited_with("");
   for (int line = 0; line < 2000; ++line) text += "nonsense_" + std::to_string(line) + " x;\n";
   return text;
 }
@@ -41,15 +41,17 @@ struct WrongKernel {
 };
 std::vector<WrongKernel> all_wrong() {
   const std::string other = "kernels/matmul/tiling/shared_tile.cu";
-  return {{"a loop without an end", with("for (volatile int turn = 0; turn < 1;) turn = 0; "),
-           "still runs after 10 seconds"},
-          {"a wild pointer", with("*reinterpret_cast<volatile int*>(0x123456) = 1; "), "0x123456"},
-          {"2000 lines that do not compile", nonsense(), "does not compile: line "},
-          {"a system file", "#include \"/etc/passwd\"\n" + with(""), "does not compile"},
-          {"an empty file", "\n", "is empty"},
-          {"another lesson's kernel",
-           file_text(std::filesystem::path(tilestep::tests::paths::kSource) / other),
-           "does not compile"}};
+  return {
+      {"a loop without an end", edited_with("for (volatile int turn = 0; turn < 1;) turn = 0; "),
+       "still runs after 10 seconds"},
+      {"a wild pointer", edited_with("*reinterpret_cast<volatile int*>(0x123456) = 1; "),
+       "0x123456"},
+      {"2000 lines that do not compile", nonsense(), "does not compile: line "},
+      {"a system file", "#include \"/etc/passwd\"\n" + edited_with(""), "does not compile"},
+      {"an empty file", "\n", "is empty"},
+      {"another lesson's kernel",
+       file_text(std::filesystem::path(tilestep::tests::paths::kSource) / other),
+       "does not compile"}};
 }
 
 /// The window with its editor open, whose text another program writes.
@@ -73,7 +75,7 @@ class EditedWindow {
   }
   /// Runs a right kernel, and says what is on show then.
   json run_right() {
-    save(with("/* " + std::to_string(++runs_) + " */ "));
+    save(edited_with("/* " + std::to_string(++runs_) + " */ "));
     REQUIRE(eventually(
         [&] {
           return !window_->has("failure") &&

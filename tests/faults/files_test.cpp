@@ -13,17 +13,6 @@ using namespace tilestep::tests;
 
 namespace {
 
-const std::vector<std::string> kRun = {"run", "online-softmax", "--backend", "emulated"};
-const std::vector<std::string> kSvg = {"shot",      "online-softmax", "--force",
-                                       "--backend", "emulated",       "--step",
-                                       "2",         "--out",          "@/a.svg"};
-
-std::vector<std::string> with(std::vector<std::string> words,
-                              const std::vector<std::string>& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
-
 /// A command that writes files, and one of them that is there before.
 struct Writer {
   const char* name;

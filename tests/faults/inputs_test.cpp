@@ -6,21 +6,6 @@
 
 using namespace tilestep::tests;
 
-namespace {
-
-const std::vector<std::string> kRun = {"run", "online-softmax", "--backend", "emulated"};
-const std::vector<std::string> kSvg = {"shot",      "online-softmax", "--force",
-                                       "--backend", "emulated",       "--step",
-                                       "2",         "--out",          "@/a.svg"};
-
-std::vector<std::string> with(std::vector<std::string> words,
-                              const std::vector<std::string>& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
-
-}  // namespace
-
 TEST_CASE("settings that are broken, huge, deep, newer or no file", "[fault_inputs]") {
   // Without a display `open` says what it has to say of the settings, and then why no window opens.
   const std::string kFolder = "mkdir -p .config/tilestep; cd .config/tilestep; ";

@@ -11,11 +11,12 @@ using namespace tilestep::tests;
 
 namespace {
 
-const std::vector<std::string> kRun = {"run", "online-softmax", "--backend", "emulated", "--json"};
+const std::vector<std::string> kRunAsJson = {"run", "online-softmax", "--backend", "emulated",
+                                             "--json"};
 const std::vector<std::string> kCapsule = {"run",      "online-softmax", "--backend",
                                            "emulated", "--capsule",      "@/a.tilestep.json"};
-const std::vector<std::string> kSvg = {"shot",     "online-softmax", "--force", "--backend",
-                                       "emulated", "--out",          "@/a.svg"};
+const std::vector<std::string> kSvgOfStart = {"shot",     "online-softmax", "--force", "--backend",
+                                              "emulated", "--out",          "@/a.svg"};
 const std::vector<std::string> kPng = {"shot",     "online-softmax", "--force", "--backend",
                                        "emulated", "--out",          "@/a.png"};
 const std::vector<std::string> kSheet = {"worksheet", "online-softmax", "--force", "--seed",
@@ -29,11 +30,11 @@ TEST_CASE("memory that ends at the n-th request", "[fault_memory]") {
       {"--version, once", {"--version"}, "new", ENOMEM, false, 1.3, 20},
       {"--help, from then on", {"--help"}, "new", ENOMEM, true, 1.6, 8},
       {"list --json, once", {"list", "--json"}, "new", ENOMEM, false, 2, 8},
-      {"run, once", kRun, "new", ENOMEM, false, 1.35, 12},
-      {"run, from then on", kRun, "new", ENOMEM, true, 1.35, 12},
+      {"run, once", kRunAsJson, "new", ENOMEM, false, 1.35, 12},
+      {"run, from then on", kRunAsJson, "new", ENOMEM, true, 1.35, 12},
       {"run --capsule, once", kCapsule, "new", ENOMEM, false, 1.7, 4},
       {"bench, once", {"bench", "online-softmax", "--json"}, "new", ENOMEM, false, 2, 4},
-      {"shot, once", kSvg, "new", ENOMEM, false, 2, 4},
+      {"shot, once", kSvgOfStart, "new", ENOMEM, false, 2, 4},
       {"shot PNG, malloc, once", kPng, "malloc", ENOMEM, false, 4, 1},
       {"worksheet, from then on", kSheet, "new", ENOMEM, true, 3, 4},
       {"doctor, once", {"doctor"}, "ownnew", ENOMEM, false, 4, 2},
@@ -43,16 +44,16 @@ TEST_CASE("memory that ends at the n-th request", "[fault_memory]") {
 
 TEST_CASE("stacks of kernel threads that the system does not give", "[fault_memory]") {
   if (!can_inject()) return;
-  check_sweep({"run, once", kRun, "mmap", ENOMEM, false, 1.5, 24});
-  check_sweep({"run, from then on", kRun, "mmap", ENOMEM, true, 1.5, 24});
+  check_sweep({"run, once", kRunAsJson, "mmap", ENOMEM, false, 1.5, 24});
+  check_sweep({"run, from then on", kRunAsJson, "mmap", ENOMEM, true, 1.5, 24});
 }
 
 TEST_CASE("threads that the system does not start", "[fault_memory]") {
   if (!can_inject()) return;
   // With one of them a run goes on, and gives the same.
-  check_sweep({"run, once", kRun, "thread", EAGAIN, false, 1, 1000, {0, 3}});
-  check_sweep({"run, from then on", kRun, "thread", EAGAIN, true, 1, 1000, {0, 3}});
-  check_sweep({"shot, once", kSvg, "thread", EAGAIN, false, 1, 1000, {0, 3}});
+  check_sweep({"run, once", kRunAsJson, "thread", EAGAIN, false, 1, 1000, {0, 3}});
+  check_sweep({"run, from then on", kRunAsJson, "thread", EAGAIN, true, 1, 1000, {0, 3}});
+  check_sweep({"shot, once", kSvgOfStart, "thread", EAGAIN, false, 1, 1000, {0, 3}});
   check_sweep({"worker, once",
                {"worker"},
                "thread",
@@ -78,7 +79,7 @@ TEST_CASE("a pool that gets its first thread alone runs on it, and says what it 
     INFO(after.outcome.err);
     CHECK(after.outcome.code == 0);
   }
-  Fault none{"no thread", kRun, "thread,1+,11"};
+  Fault none{"no thread", kRunAsJson, "thread,1+,11"};
   none.says = {"no thread can be started for the kernels", "Resource temporarily unavailable",
                "ulimit -u"};
   check_fault(none);

@@ -16,11 +16,11 @@ namespace {
 /// The command notes the process that it becomes, so that it can be looked for afterwards.
 const std::string kMakeLab = "printf '#!/bin/sh\necho $$ >>@/scratch\nexec %s worker\n' '" +
                              std::string(tilestep::tests::paths::kProgram) + "' >lab; chmod +x lab";
-const std::vector<std::string> kRun = {"run",    "online-softmax", "--backend", "emulated",
-                                       "--json", "--lab",          "run:@/lab"};
+const std::vector<std::string> kRunAtLab = {"run",    "online-softmax", "--backend", "emulated",
+                                            "--json", "--lab",          "run:@/lab"};
 
 Fault fault_of(const std::string& rules, int code, std::vector<std::string> says) {
-  Fault fault{"run --lab run: " + rules, kRun, rules, code};
+  Fault fault{"run --lab run: " + rules, kRunAtLab, rules, code};
   fault.says = std::move(says);
   fault.always = kMakeLab;
   return fault;
@@ -88,7 +88,7 @@ TEST_CASE("pipes to a worker that fail are told of, that are interrupted or slow
 TEST_CASE("memory that ends while a worker is asked", "[fault_memory]") {
   if (!can_inject()) return;
   check_sweep({"run --lab run:, once",
-               kRun,
+               kRunAtLab,
                "new",
                ENOMEM,
                false,
@@ -100,7 +100,7 @@ TEST_CASE("memory that ends while a worker is asked", "[fault_memory]") {
                ",in:run",
                kMakeLab});
   check_sweep({"run --lab run:, in the lab's thread, once",
-               kRun,
+               kRunAtLab,
                "new",
                ENOMEM,
                false,

@@ -271,7 +271,7 @@ lab::Report other_bench(const lab::Report& bench, std::mt19937& random) {
   return other;
 }
 
-void check_measured(const lab::Lesson& lesson) {
+void check_measured_questions(const lab::Lesson& lesson) {
   if (!recorded(lesson)) return;
   const auto scene = tests::scene_of(lesson.info().id);
   scene->load(report_of(lesson.info().id));
@@ -415,7 +415,7 @@ void check_open(const lab::Lesson& lesson, contract::OtherFuture other_future,
     check_kinds(id::lesson());                                                              \
   }                                                                                         \
   TEST_CASE(title ": questions about measurements", "[" #id "_scene][questions]") {         \
-    check_measured(id::lesson());                                                           \
+    check_measured_questions(id::lesson());                                                 \
   }                                                                                         \
   TEST_CASE(title ": events", "[" #id "_scene][questions]") {                               \
     check_events(id::lesson());                                                             \

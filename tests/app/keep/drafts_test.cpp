@@ -13,10 +13,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kSource = "kernels/memory/coalescing/access.cu";
+constexpr const char* kDrafted = "kernels/memory/coalescing/access.cu";
 
 DraftOf of(std::string_view original = "built in\n") {
-  return {"coalescing", kSource, original};
+  return {"coalescing", kDrafted, original};
 }
 
 void write(const fs::path& path, std::string_view text) {

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-lab::Table sample() {
+lab::Table table_sample() {
   lab::Table table{"rows", "Rows", {lab::whole("tile"), lab::real("rate", "rate", "GB/s", 1)}};
   table.columns.push_back(lab::column("why", "why"));
   table.add({0, 1.26, "a, \"b\""});
@@ -46,11 +46,11 @@ class Variable {
 }  // namespace
 
 TEST_CASE("a table is saved as CSV, TSV and JSON", "[keep]") {
-  CHECK(table_text(sample(), {}, TableForm::csv) ==
+  CHECK(table_text(table_sample(), {}, TableForm::csv) ==
         "tile,rate,why\n0,1.3,\"a, \"\"b\"\"\"\n1,2.0,\"tab\there\nand on\"\n");
-  CHECK(table_text(sample(), {}, TableForm::tsv) ==
+  CHECK(table_text(table_sample(), {}, TableForm::tsv) ==
         "tile\trate (GB/s)\twhy\n0\t1.3\ta, \"b\"\n1\t2.0\ttab here and on\n");
-  const auto json = nlohmann::json::parse(table_text(sample(), {}, TableForm::json));
+  const auto json = nlohmann::json::parse(table_text(table_sample(), {}, TableForm::json));
   CHECK(json.at("id") == "rows");
   CHECK(json.at("rows").size() == 2);
   CHECK(json.at("rows")[1][1] == 2.0);
@@ -59,13 +59,13 @@ TEST_CASE("a table is saved as CSV, TSV and JSON", "[keep]") {
 TEST_CASE("what is not on show yet is not in what is saved", "[keep]") {
   const auto hidden = [](int row, int column) { return row == 1 && column > 0; };
   for (const TableForm form : {TableForm::csv, TableForm::tsv, TableForm::json}) {
-    const std::string text = table_text(sample(), hidden, form);
+    const std::string text = table_text(table_sample(), hidden, form);
     CHECK(text.find("2.0") == std::string::npos);
     CHECK(text.find("and on") == std::string::npos);
     check_contains(text, "1.");
   }
-  check_contains(table_text(sample(), hidden, TableForm::csv), "\n1,,\n");
-  check_contains(table_text(sample(), hidden, TableForm::tsv), "\n1\t\t\n");
+  check_contains(table_text(table_sample(), hidden, TableForm::csv), "\n1,,\n");
+  check_contains(table_text(table_sample(), hidden, TableForm::tsv), "\n1\t\t\n");
 }
 
 TEST_CASE("what is saved goes to the documents folder, and never over a file", "[keep]") {

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-KeptSettings sample() {
+KeptSettings settings_sample() {
   KeptSettings settings;
   settings.light = true;
   settings.text_scale = 1.5;
@@ -47,16 +47,16 @@ TEST_CASE("settings come back as they were kept", "[keep]") {
   const Place place;
   SettingsFile first(place.path);
   CHECK(first.load() == KeptSettings{});
-  first.save(sample());
+  first.save(settings_sample());
   CHECK(first.take_remark().empty());
   SettingsFile second(place.path);
-  CHECK(second.load() == sample());
+  CHECK(second.load() == settings_sample());
   CHECK(second.take_remark().empty());
   // What is the same is not written again.
   fs::remove(place.path);
-  second.save(sample());
+  second.save(settings_sample());
   CHECK_FALSE(fs::exists(place.path));
-  KeptSettings other = sample();
+  KeptSettings other = settings_sample();
   other.speed = 4;
   second.save(other);
   CHECK(SettingsFile(place.path).load() == other);
@@ -84,8 +84,8 @@ TEST_CASE("damaged settings are set aside with a sentence", "[keep]") {
     CHECK(said.find('\n') == std::string::npos);
     CHECK(file_text(place.aside(1)) == text);
     CHECK_FALSE(fs::exists(place.path));
-    file.save(sample());
-    CHECK(SettingsFile(place.path).load() == sample());
+    file.save(settings_sample());
+    CHECK(SettingsFile(place.path).load() == settings_sample());
   }
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("of damaged settings the last three are kept", "[keep]") {
 
 TEST_CASE("a window without a size keeps none", "[keep]") {
   const Place place;
-  KeptSettings unseen = sample();
+  KeptSettings unseen = settings_sample();
   unseen.width = unseen.height = -1;
   SettingsFile(place.path).save(unseen);
   SettingsFile file(place.path);
@@ -147,7 +147,7 @@ TEST_CASE("settings of a newer tilestep are left as they are", "[keep]") {
   SettingsFile file(place.path);
   CHECK(file.load() == KeptSettings{});
   check_contains(file.take_remark(), "newer tilestep");
-  file.save(sample());
+  file.save(settings_sample());
   CHECK(file_text(place.path) == text);
 }
 
@@ -156,7 +156,7 @@ TEST_CASE("where settings cannot be kept one sentence says so, once", "[keep]") 
   std::ofstream(place.folder.path() / "tilestep") << "not a folder";
   SettingsFile file(place.path);
   CHECK(file.load() == KeptSettings{});
-  file.save(sample());
+  file.save(settings_sample());
   check_contains(file.take_remark(), "the settings were not saved: ");
   file.save(KeptSettings{});
   CHECK(file.take_remark().empty());
@@ -164,7 +164,7 @@ TEST_CASE("where settings cannot be kept one sentence says so, once", "[keep]") 
 
 TEST_CASE("a last place that is no more is forgotten, the rest holds", "[keep]") {
   const Place place;
-  KeptSettings gone = sample();
+  KeptSettings gone = settings_sample();
   for (const KeptSettings::Place& last :
        {KeptSettings::Place{"no-such-lesson", {}, 0},
         KeptSettings::Place{"coalescing", {{"colour", true}}, 0},

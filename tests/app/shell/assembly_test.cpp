@@ -6,15 +6,13 @@
 using namespace tilestep;
 using namespace tilestep::app;
 using tests::contains;
-using tests::Stage;
+using tests::kOnePass, tests::Stage;
 using ui::EditorKey;
 using workbench::AssemblyForm;
 
 namespace {
 
-constexpr const char* kSource = "kernels/attention/online_softmax/one_pass.cu";
-
-ShellOptions opening(bool edits = false) {
+ShellOptions assembly_opening(bool edits = false) {
   ShellOptions options;
   options.lesson = "online-softmax";
   options.tab = Tab::kernel;
@@ -37,8 +35,8 @@ workbench::AssemblyKernel kernel_of(std::string symbol, std::string name,
 }
 
 /// A window whose lesson has run, with the Kernel tab in front.
-struct Desk {
-  explicit Desk(const ShellOptions& options = opening()) : stage(options) {
+struct Listing {
+  explicit Listing(const ShellOptions& options = assembly_opening()) : stage(options) {
     stage.lab.answer();
     stage.frame();
   }
@@ -51,7 +49,7 @@ struct Desk {
   /// The newest question is answered: the first instruction names the text that it is of.
   void answer(const std::string& mark = "first") {
     workbench::Assembly assembly;
-    assembly.info = {kSource, lab::hash_of(request().kernel.text), "nvcc 13.0", 1, false, {}};
+    assembly.info = {kOnePass, lab::hash_of(request().kernel.text), "nvcc 13.0", 1, false, {}};
     std::vector<workbench::AssemblyLine> lines = {{"mov.u32 %" + mark + ", 1;", 105},
                                                   {".reg .b32 %r<3>;", 0}};
     for (int i = 0; i < 200; ++i) lines.push_back({"add.f32 %f1, %f2, %f3;", 200 + i});
@@ -85,14 +83,15 @@ struct Desk {
 
 TEST_CASE("PTX stands beside the built-in source when it is asked for, and is asked for once",
           "[ui_shell]") {
-  Desk desk;
+  Listing desk;
   CHECK(desk.asked() == 0);
   CHECK_FALSE(desk.stage.has("assembly"));
   desk.stage.click("assembly_form_1");
   REQUIRE(desk.asked() == 1);
-  CHECK(desk.request() ==
-        workbench::AssemblyRequest{
-            "online-softmax", {kSource, std::string(lab::asset(kSource))}, AssemblyForm::ptx, 90});
+  CHECK(desk.request() == workbench::AssemblyRequest{"online-softmax",
+                                                     {kOnePass, std::string(lab::asset(kOnePass))},
+                                                     AssemblyForm::ptx,
+                                                     90});
   CHECK(contains(desk.label("assembly_status"), "…"));  // and frames go on
   desk.say(LabProgress{0, "compiling one_pass.cu for sm_90a", false});
   CHECK(desk.label("assembly_status") == "Compiling one_pass.cu for sm_90a …");
@@ -129,7 +128,7 @@ TEST_CASE("PTX stands beside the built-in source when it is asked for, and is as
 
 TEST_CASE("lines and instructions light each other, and a press brings the other into sight",
           "[ui_shell]") {
-  Desk desk;
+  Listing desk;
   desk.stage.click("assembly_form_1");
   desk.answer();
   REQUIRE(desk.lists("mov.u32 %first"));
@@ -164,7 +163,7 @@ TEST_CASE("lines and instructions light each other, and a press brings the other
 
 TEST_CASE("the caret lights its instructions, and a pressed instruction takes it along",
           "[ui_shell]") {
-  Desk desk(opening(true));
+  Listing desk(assembly_opening(true));
   desk.stage.shell.key(Key::s, false);
   desk.stage.frame();
   desk.answer();
@@ -183,7 +182,7 @@ TEST_CASE("the caret lights its instructions, and a pressed instruction takes it
 }
 
 TEST_CASE("assembly of another text is never shown as if it were this one's", "[ui_shell]") {
-  Desk desk(opening(true));
+  Listing desk(assembly_opening(true));
   desk.stage.shell.key(Key::s, false);
   desk.stage.frame();
   desk.answer("before");
@@ -202,7 +201,7 @@ TEST_CASE("assembly of another text is never shown as if it were this one's", "[
   desk.stage.shell.press({EditorKey::escape});
   desk.stage.click("assembly_again");
   REQUIRE(desk.asked() == 2);
-  CHECK(desk.request().kernel.text == "// x\n" + std::string(lab::asset(kSource)));
+  CHECK(desk.request().kernel.text == "// x\n" + std::string(lab::asset(kOnePass)));
   CHECK(desk.value("assembly") == "stale");  // until it is there
   // What comes for a text that has gone meanwhile is not this one's either.
   desk.stage.click("editor");
@@ -234,7 +233,7 @@ TEST_CASE("assembly of another text is never shown as if it were this one's", "[
 
 TEST_CASE("what fails is said with its lines, is not tried by itself, and can be tried again",
           "[ui_shell]") {
-  Desk desk(opening(true));
+  Listing desk(assembly_opening(true));
   desk.stage.shell.key(Key::s, false);
   desk.stage.frame();
   LabFailure failure{"one_pass.cu does not compile: line 3: expected a ';'",
@@ -262,7 +261,7 @@ TEST_CASE("what fails is said with its lines, is not tried by itself, and can be
 }
 
 TEST_CASE("the key goes round, and the lab's own GPU is the one that is meant", "[ui_shell]") {
-  ShellOptions options = opening();
+  ShellOptions options = assembly_opening();
   options.tab = Tab::data;
   Stage stage(options);
   lab::Report report = tests::report_of("online-softmax", stage.lab.requests.back().params);

@@ -12,28 +12,26 @@ using namespace tilestep;
 using namespace tilestep::app;
 using tests::contains;
 using tests::file_text;
-using tests::Stage;
+using tests::kOnePass, tests::Stage;
 using ui::EditorKey;
 
 namespace {
 
-constexpr const char* kSource = "kernels/attention/online_softmax/one_pass.cu";
-
 std::string theirs() {
-  return "// theirs\n" + std::string(lab::asset(kSource));
+  return "// theirs\n" + std::string(lab::asset(kOnePass));
 }
 
 /// As another user's window has saved it.
 Capsule capsule_with(const std::string& text) {
   lab::Report report = tests::report_of("online-softmax");
   report.device.backend = "emulated";
-  report.kernel = lab::EditedKernel{kSource, lab::hash_of(text), "g++", 1, false, {}};
-  Capsule capsule = capsule_of(report, lab::KernelEdit{kSource, text});
+  report.kernel = lab::EditedKernel{kOnePass, lab::hash_of(text), "g++", 1, false, {}};
+  Capsule capsule = capsule_of(report, lab::KernelEdit{kOnePass, text});
   capsule.step = 2;
   return capsule_from_text(capsule_text(capsule), "it");
 }
 
-ShellOptions opening(const std::filesystem::path& drafts = {}) {
+ShellOptions capsule_opening(const std::filesystem::path& drafts = {}) {
   ShellOptions options;
   options.lesson = "online-softmax";
   options.tab = Tab::kernel;
@@ -42,7 +40,7 @@ ShellOptions opening(const std::filesystem::path& drafts = {}) {
 }
 
 ShellOptions opening_capsule(const std::filesystem::path& drafts = {}) {
-  ShellOptions options = opening(drafts);
+  ShellOptions options = capsule_opening(drafts);
   options.capsule = std::make_shared<const Capsule>(capsule_with(theirs()));
   return options;
 }
@@ -71,7 +69,7 @@ struct Opened {
     report.device.backend = "emulated";
     if (request.kernel) {
       report.kernel =
-          lab::EditedKernel{kSource, lab::hash_of(request.kernel->text), "g++", 1, false, {}};
+          lab::EditedKernel{kOnePass, lab::hash_of(request.kernel->text), "g++", 1, false, {}};
     }
     stage.lab.updates.push_back({stage.lab.requests.size(), std::move(report)});
     stage.frame();
@@ -164,7 +162,7 @@ TEST_CASE("the user's own draft is left alone by a capsule, and is one press awa
   const tests::TemporaryFolder folder;
   const auto file = folder.path() / "online-softmax" / "one_pass.cu";
   std::filesystem::create_directories(file.parent_path());
-  const std::string mine = "// mine\n" + std::string(lab::asset(kSource));
+  const std::string mine = "// mine\n" + std::string(lab::asset(kOnePass));
   std::ofstream(file) << mine;
   Opened opened(opening_capsule(folder.path()));
   opened.first_line();
@@ -240,7 +238,7 @@ TEST_CASE("of a capsule whose kernel is refused the picture opens, with the sent
           "[ui_shell]") {
   auto text = nlohmann::json::parse(capsule_text(capsule_with(theirs())));
   text["kernel"]["path"] = "/etc/passwd";
-  ShellOptions options = opening();
+  ShellOptions options = capsule_opening();
   options.capsule = std::make_shared<const Capsule>(capsule_from_text(text.dump(), "the capsule"));
   Opened opened(options);
   CHECK(opened.stage.map()["step"] == 2);

@@ -15,14 +15,12 @@ using namespace tilestep;
 using namespace tilestep::app;
 using tests::contains;
 using tests::file_text;
-using tests::Stage;
+using tests::kOnePass, tests::Stage;
 using ui::EditorKey;
 
 namespace {
 
-constexpr const char* kSource = "kernels/attention/online_softmax/one_pass.cu";
-
-ShellOptions opening(const std::filesystem::path& drafts = {}) {
+ShellOptions desk_opening(const std::filesystem::path& drafts = {}) {
   ShellOptions options;
   options.lesson = "online-softmax";
   options.tab = Tab::kernel;
@@ -32,7 +30,7 @@ ShellOptions opening(const std::filesystem::path& drafts = {}) {
 
 /// A window whose lesson has run, with the Kernel tab in front.
 struct Desk {
-  explicit Desk(const ShellOptions& options = opening()) : stage(options) {
+  explicit Desk(const ShellOptions& options = desk_opening()) : stage(options) {
     stage.lab.answer();
     stage.frame();
   }
@@ -59,7 +57,7 @@ struct Desk {
     lab::Report report = tests::report_of(asked().lesson, asked().params);
     report.device.backend = "emulated";
     report.kernel =
-        lab::EditedKernel{kSource, lab::hash_of(asked().kernel->text), "g++", 1, false, {}};
+        lab::EditedKernel{kOnePass, lab::hash_of(asked().kernel->text), "g++", 1, false, {}};
     change(report);
     stage.lab.updates.push_back({stage.lab.requests.size(), std::move(report)});
     stage.frame();
@@ -94,8 +92,8 @@ TEST_CASE("an edited kernel runs with its text, until the original is asked for"
   desk.run();
   REQUIRE(desk.stage.lab.requests.size() == 2);
   REQUIRE(desk.asked().kernel);
-  CHECK(desk.asked().kernel->path == kSource);
-  CHECK(desk.asked().kernel->text == "// mine\n" + std::string(lab::asset(kSource)));
+  CHECK(desk.asked().kernel->path == kOnePass);
+  CHECK(desk.asked().kernel->text == "// mine\n" + std::string(lab::asset(kOnePass)));
   CHECK(desk.asked().backend == "auto");
   CHECK_FALSE(desk.device().starts_with("Your kernel"));  // the old picture stays till then
   desk.answer_own();
@@ -147,7 +145,7 @@ TEST_CASE("while a kernel compiles its seconds are counted, and it can be cancel
 TEST_CASE("a call opens the body of its function, and the next step goes back to its own line",
           "[ui_shell]") {
   const auto line_of = [](std::string_view part) {
-    const std::string_view text = lab::asset(kSource);
+    const std::string_view text = lab::asset(kOnePass);
     const std::size_t at = text.find(part);
     REQUIRE(at != text.npos);
     return std::to_string(std::count(text.begin(), text.begin() + static_cast<long>(at), '\n') + 1);
@@ -271,9 +269,9 @@ TEST_CASE("letters are the editor's while it has the keys, and the window's afte
 TEST_CASE("a draft is kept while one types, and is there again in the next window", "[ui_shell]") {
   const tests::TemporaryFolder folder;
   const auto file = folder.path() / "online-softmax" / "one_pass.cu";
-  const std::string original(lab::asset(kSource));
+  const std::string original(lab::asset(kOnePass));
   {
-    Desk desk(opening(folder.path()));
+    Desk desk(desk_opening(folder.path()));
     CHECK(desk.label("edit_kernel") == "Edit");
     CHECK_FALSE(desk.stage.shell.update_due_s());
     desk.edit("// kept");
@@ -288,7 +286,7 @@ TEST_CASE("a draft is kept while one types, and is there again in the next windo
   }
   CHECK(file_text(file) == "// kept!" + original);  // at the end
   {
-    Desk desk(opening(folder.path()));
+    Desk desk(desk_opening(folder.path()));
     CHECK(desk.label("edit_kernel") == "Edit your draft");
     CHECK_FALSE(desk.asked().kernel);  // it is not run by itself
     desk.stage.click("edit_kernel");
@@ -298,7 +296,7 @@ TEST_CASE("a draft is kept while one types, and is there again in the next windo
     CHECK(contains(desk.label("kernel_status"), "your draft"));
   }
   std::ofstream(file.string() + ".original") << "0123456789abcdef\n";  // of another build
-  Desk desk(opening(folder.path()));
+  Desk desk(desk_opening(folder.path()));
   desk.stage.click("edit_kernel");
   CHECK(contains(desk.label("kernel_status"), "an older source"));
   desk.stage.click("start_kernel_over");
@@ -340,11 +338,11 @@ TEST_CASE("what the user's own editor saves is run", "[ui_shell]") {
   std::filesystem::permissions(program, std::filesystem::perms::owner_all);
   ::setenv("VISUAL", program.c_str(), 1);
   const auto file = folder.path() / "drafts" / "online-softmax" / "one_pass.cu";
-  Desk desk(opening(folder.path() / "drafts"));
+  Desk desk(desk_opening(folder.path() / "drafts"));
   desk.edit("// mine\n");
   desk.stage.click("own_editor");
   ::unsetenv("VISUAL");
-  CHECK(file_text(file) == "// mine\n" + std::string(lab::asset(kSource)));
+  CHECK(file_text(file) == "// mine\n" + std::string(lab::asset(kOnePass)));
   CHECK(tests::eventually(
       [&] { return file_text(program.string() + ".opened") == file.string() + "\n"; }));
   CHECK(desk.stage.lab.requests.size() == 1);

@@ -16,6 +16,9 @@
 
 namespace tilestep::tests {
 
+/// The source that these tests edit.
+inline constexpr const char* kOnePass = "kernels/attention/online_softmax/one_pass.cu";
+
 /// A lab whose answers come when the test says so.
 class HeldLab final : public app::LabClient {
  public:

@@ -10,11 +10,9 @@
 using namespace tilestep;
 using namespace tilestep::app;
 using tests::contains;
-using tests::Stage;
+using tests::kOnePass, tests::Stage;
 
 namespace {
-
-constexpr const char* kSource = "kernels/attention/online_softmax/one_pass.cu";
 
 /// A window in which an edited kernel has run, and was right.
 struct Tried {
@@ -42,7 +40,7 @@ struct Tried {
     REQUIRE(asked.kernel);
     lab::Report report = tests::report_of(asked.lesson, asked.params);
     report.kernel =
-        lab::EditedKernel{kSource, lab::hash_of(asked.kernel->text), "g++", 1, false, {}};
+        lab::EditedKernel{kOnePass, lab::hash_of(asked.kernel->text), "g++", 1, false, {}};
     for (lab::Check& check : report.checks) check.ok = right;
     stage.lab.updates.push_back({stage.lab.requests.size(), std::move(report)});
     stage.frame();
@@ -82,7 +80,7 @@ TEST_CASE("a kernel that is right here is tried elsewhere, and F8 goes where it 
   Tried tried;
   REQUIRE(tried.trials() == 1);
   const lab::Request& asked = tried.stage.lab.trial_requests.front();
-  CHECK(asked.kernel->text == " " + std::string(lab::asset(kSource)));
+  CHECK(asked.kernel->text == " " + std::string(lab::asset(kOnePass)));
   CHECK(contains(tried.status(), "Right here; trying other settings"));
   CHECK_FALSE(tried.stage.shell.working());
   tried.stage.lab.updates.push_back(

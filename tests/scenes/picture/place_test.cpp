@@ -302,11 +302,11 @@ TEST_CASE("a long band becomes a window round what is worked on", "[picture]") {
 
 TEST_CASE("numbers that are none, and no room at all, are drawn as far as they can be",
           "[picture]") {
-  constexpr float kNan = std::numeric_limits<float>::quiet_NaN(),
-                  kInf = std::numeric_limits<float>::infinity();
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN(),
+                  inf = std::numeric_limits<float>::infinity();
   Picture picture = two_rows();
-  std::get<Bars>(picture.root.boxes[0].marks[0]).items.value.each = {kNan,   kInf, -kInf, 1e30f,
-                                                                     -1e30f, 0,    1,     2};
+  std::get<Bars>(picture.root.boxes[0].marks[0]).items.value.each = {nan,    inf, -inf, 1e30f,
+                                                                     -1e30f, 0,   1,    2};
   std::get<Rule>(picture.root.boxes[0].marks[1]).at = -std::numeric_limits<double>::infinity();
   CHECK(faults(place(picture, {0, 0, 900, 500}, Typewriter())) == std::vector<std::string>{});
   for (const auto& [name, stub] : stubs()) {

@@ -11,7 +11,7 @@ using ui::EditorKey;
 
 namespace {
 
-const ImVec2 kSize(640, 320);
+const ImVec2 kEditor(640, 320);
 
 std::string long_source() {
   std::string text;
@@ -26,12 +26,12 @@ struct Desk {
   tests::Parts draw() {
     tests::Parts parts;
     for (int frame = 0; frame < 3; ++frame) {  // scrolling comes a frame later
-      parts = stage.draw(kSize, [&] { editor.draw("code", look); });
+      parts = stage.draw(kEditor, [&] { editor.draw("code", look); });
     }
     return parts;
   }
   tests::Parts click(const std::string& id) {
-    stage.click(id, kSize, [&] { editor.draw("code", look); });
+    stage.click(id, kEditor, [&] { editor.draw("code", look); });
     return draw();
   }
   void type(std::string_view text) {
@@ -105,7 +105,7 @@ TEST_CASE("the mouse selects, words by a double click and lines in the gutter", 
     io.MousePos = {x, y};
     for (const bool down : {true, false}) {
       io.MouseDown[0] = down;
-      desk.stage.draw(kSize, draw);
+      desk.stage.draw(kEditor, draw);
     }
   };
   desk.editor.take_keys();
@@ -118,11 +118,11 @@ TEST_CASE("the mouse selects, words by a double click and lines in the gutter", 
   // From the start of the first line to somewhere behind its end.
   io.MousePos = {caret, y};
   io.MouseDown[0] = true;
-  desk.stage.draw(kSize, draw);
+  desk.stage.draw(kEditor, draw);
   io.MousePos = {caret + 400, y};
-  desk.stage.draw(kSize, draw);
+  desk.stage.draw(kEditor, draw);
   io.MouseDown[0] = false;
-  desk.stage.draw(kSize, draw);
+  desk.stage.draw(kEditor, draw);
   CHECK(desk.editor.buffer().selected() == "alpha beta");
 }
 

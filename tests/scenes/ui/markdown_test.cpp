@@ -5,7 +5,7 @@ using namespace tilestep;
 
 namespace {
 
-const ImVec2 kSize(900, 600);
+const ImVec2 kPage(900, 600);
 
 std::string words_of(const ui::MarkdownText& text) {
   std::string words;
@@ -96,7 +96,7 @@ TEST_CASE("chips, lights and terms say where they are and what happens to them",
         look);
     if (!events.clicked.empty()) clicked = events.clicked;
   };
-  const tests::Parts parts = frame.draw(kSize, draw);
+  const tests::Parts parts = frame.draw(kPage, draw);
   CHECK(parts.at("light_0").label == "the m");
   CHECK(parts.at("light_0").value == "light:m");
   CHECK(parts.at("try_0").label == "stride 32");
@@ -107,12 +107,12 @@ TEST_CASE("chips, lights and terms say where they are and what happens to them",
   CHECK(parts.at("try_1").min.y >= parts.at("try_0").max.y);
   CHECK(events.hovered.empty());
 
-  frame.click("try_1", kSize, draw);
+  frame.click("try_1", kPage, draw);
   CHECK(clicked == "try:stride=8");
   CHECK(events.hovered == "try:stride=8");
-  frame.click("light_0", kSize, draw);
+  frame.click("light_0", kPage, draw);
   CHECK(clicked == "light:m");
-  frame.click("term_0", kSize, draw);
+  frame.click("term_0", kPage, draw);
   CHECK(clicked == "term:sector");
   CHECK(events.clicked.empty());  // once
 }
@@ -122,7 +122,7 @@ TEST_CASE("a link on two lines is two parts of one name", "[ui]") {
   std::string text = "[";
   for (int i = 0; i < 12; ++i) text += "eleven letters ";
   text += "end](light:m) [b](light:l)";
-  const tests::Parts parts = frame.draw(kSize, [&] { ui::markdown(text); });
+  const tests::Parts parts = frame.draw(kPage, [&] { ui::markdown(text); });
   REQUIRE(parts.count("light_0") == 1);
   REQUIRE(parts.count("light_0_1") == 1);
   CHECK(parts.at("light_0_1").min.y > parts.at("light_0").min.y);
@@ -191,11 +191,11 @@ TEST_CASE("what is out of sight keeps its room", "[ui]") {
   std::string text;
   for (int i = 0; i < 100; ++i) text += "Paragraph of a few words.\n\n";
   float first = 0, later = 0;
-  frame.draw(kSize, [&] {
+  frame.draw(kPage, [&] {
     ui::markdown(text);
     first = ImGui::GetCursorPosY();
   });
-  frame.draw(kSize, [&] {
+  frame.draw(kPage, [&] {
     ui::markdown(text);
     later = ImGui::GetCursorPosY();
   });

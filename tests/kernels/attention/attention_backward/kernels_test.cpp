@@ -72,10 +72,6 @@ BackwardCompared backward_run(simt::Device& device, const Params& params) {
   return c;
 }
 
-double sum_of(const std::vector<float>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0);
-}
-
 /// What the chosen query's row must be by what else the trace says.
 void check_row(const Trace& trace) {
   const BackwardRow& row = trace.row;

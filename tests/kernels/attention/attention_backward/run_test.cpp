@@ -13,14 +13,6 @@ using namespace tilestep;
 using namespace tilestep::attention_backward;
 using tests::contains;
 
-namespace {
-
-double sum_of(const std::vector<float>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0);
-}
-
-}  // namespace
-
 TEST_CASE("blocks own tiles of keys, and come to the chosen query one after another",
           "[attention_backward]") {
   const Trace trace = runs.trace({});

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <numeric>
+#include <vector>
+
 #include "kernels/attention/attention_backward/lesson.hpp"
 #include "kernels/attention/attention_backward/run/run.hpp"
 #include "kernels/base/lab/closest.hpp"
@@ -23,6 +26,9 @@ inline Inputs make_inputs(const Params& params) {
 }
 inline std::vector<float> make_d_output(const Params& params) {
   return attention::make_d_output(task_of(params), params.seed);
+}
+inline double sum_of(const std::vector<float>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
 }  // namespace tilestep::attention_backward

@@ -22,27 +22,28 @@ using tests::error_of;
 
 namespace {
 
-constexpr int kLengths[] = {1, 17, 64, 127, 128, 129, 200};
-constexpr std::array<int, 2> kHeads[] = {{1, 1}, {2, 1}, {2, 2}, {3, 3}};
-constexpr std::array<int, 2> kWindows[] = {{0, 0}, {0, 3}, {1, 0}, {20, 5}, {70, 0}, {300, 300}};
+constexpr int kQuantizedLengths[] = {1, 17, 64, 127, 128, 129, 200};
+constexpr std::array<int, 2> kQuantizedHeads[] = {{1, 1}, {2, 1}, {2, 2}, {3, 3}};
+constexpr std::array<int, 2> kQuantizedWindows[] = {{0, 0},  {0, 3},  {1, 0},
+                                                    {20, 5}, {70, 0}, {300, 300}};
 constexpr DataType kFormats[] = {DataType::fp8, DataType::int8};
 
 /// Formats, smoothing, lengths, masks, modifiers, head dimensions, heads, windows, data.
-constexpr std::array<int, 9> kChoices{2, 2, 7, 5, 3, 2, 4, 6, 2};
-using Choice = std::array<int, kChoices.size()>;
+constexpr std::array<int, 9> kQuantizedChoices{2, 2, 7, 5, 3, 2, 4, 6, 2};
+using QuantizedChoice = std::array<int, kQuantizedChoices.size()>;
 
-Params params_of(const Choice& c, int seed) {
+Params quantized_params(const QuantizedChoice& c, int seed) {
   Params params;
   params.dtype = kFormats[c[0]];
   params.smooth_k = c[1] != 0;
-  params.seq = kLengths[c[2]];
+  params.seq = kQuantizedLengths[c[2]];
   params.mask = static_cast<Mask>(c[3]);
   params.score_mod = static_cast<ScoreMod>(c[4]);
   params.head_dim = c[5] == 0 ? HeadDim::d64 : HeadDim::d128;
-  params.heads = kHeads[c[6]][0];
-  params.kv_heads = kHeads[c[6]][1];
-  params.window = kWindows[c[7]][0];
-  params.sinks = kWindows[c[7]][1];
+  params.heads = kQuantizedHeads[c[6]][0];
+  params.kv_heads = kQuantizedHeads[c[6]][1];
+  params.window = kQuantizedWindows[c[7]][0];
+  params.sinks = kQuantizedWindows[c[7]][1];
   params.data = static_cast<Data>(c[8]);
   params.seed = seed;
   return params;
@@ -127,8 +128,8 @@ TEST_CASE(
   const auto device = test_device();
   tests::Part part("8 bits' choices", 3);
   int seed = 0;
-  for (const Choice& choice : pairwise(kChoices)) {
-    const Params params = params_of(choice, ++seed);
+  for (const QuantizedChoice& choice : pairwise(kQuantizedChoices)) {
+    const Params params = quantized_params(choice, ++seed);
     if (part.skips()) continue;
     const Checked run = checked_run(*device, params);
     const Task task = task_of(params);

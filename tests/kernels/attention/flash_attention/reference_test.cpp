@@ -86,8 +86,8 @@ TEST_CASE("the reference's gradients are the slopes of its output", "[flash_atte
   for (const Mask mask : all_of<Mask>()) {
     for (const ScoreMod mod : all_of<ScoreMod>()) {
       Params params;
-      constexpr int kLengths[] = {1, 2, 17, 33, 64};
-      params.seq = kLengths[turn % 5];
+      constexpr int kShort[] = {1, 2, 17, 33, 64};
+      params.seq = kShort[turn % 5];
       params.mask = mask;
       params.score_mod = mod;
       params.heads = 4;

@@ -10,7 +10,7 @@ using tests::test_device, tests::unwatched;
 
 namespace {
 
-const tests::Runs run(lesson(), knob_table(), trace_from_json);
+const tests::Runs runs(lesson(), knob_table(), trace_from_json);
 
 constexpr Preset kPresets[] = {Preset::worked_example, Preset::random,     Preset::rising,
                                Preset::falling,        Preset::equal,      Preset::outlier,
@@ -31,7 +31,7 @@ class Devices {
 
 /// A failure says which check, and where.
 void require_good(simt::Device& device, const Params& params) {
-  const std::string failed = tests::failed_checks(run(params, device));
+  const std::string failed = tests::failed_checks(runs(params, device));
   if (!failed.empty()) FAIL(lab::to_json(knob_table().settings(params)) << ": " << failed);
 }
 
@@ -90,9 +90,9 @@ TEST_CASE("the order of threads changes no bit", "[online_softmax]") {
                       .head_dim = 40,
                       .accumulator = GENERATE(Accumulator::fp32, Accumulator::fp16),
                       .component = 39};
-  const nlohmann::json expected = run(params).trace;
+  const nlohmann::json expected = runs(params).trace;
   tests::in_other_orders(
-      8, [&](simt::Device& device) { CHECK(run(params, device).trace == expected); });
+      8, [&](simt::Device& device) { CHECK(runs(params, device).trace == expected); });
 }
 
 TEST_CASE("the reference is the plain formula", "[online_softmax]") {

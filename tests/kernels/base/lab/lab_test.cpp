@@ -14,20 +14,20 @@ using tests::error_of;
 
 namespace {
 
-enum class Mood { calm, wild };
-struct Params {
+enum class Temper { calm, wild };
+struct Voice {
   int count = 4;
   double strength = 0.5;
   bool loud = false;
-  Mood mood = Mood::wild;
+  Temper mood = Temper::wild;
 };
 
-KnobTable<Params> knob_table() {
-  return KnobTable<Params>()
-      .integer(&Params::count, {"count", "Count", "", "How many."}, 1, 1024)
-      .real(&Params::strength, {"strength", "Strength", "dB", "How strong."}, 0, 2)
-      .toggle(&Params::loud, {"loud", "Loud", "", "Whether."})
-      .choice(&Params::mood, {"mood", "Mood", "", "Which."}, {"calm", "wild"});
+KnobTable<Voice> knob_table() {
+  return KnobTable<Voice>()
+      .integer(&Voice::count, {"count", "Count", "", "How many."}, 1, 1024)
+      .real(&Voice::strength, {"strength", "Strength", "dB", "How strong."}, 0, 2)
+      .toggle(&Voice::loud, {"loud", "Loud", "", "Whether."})
+      .choice(&Voice::mood, {"mood", "Temper", "", "Which."}, {"calm", "wild"});
 }
 
 Report sample_report() {
@@ -71,11 +71,11 @@ TEST_CASE("a knob takes what it allows and names it when it refuses", "[lab]") {
   knobs.set(settings, "strength=1.5");
   knobs.set(settings, "loud=on");
   knobs.set(settings, "mood=calm");
-  const Params params = knob_table().params(settings);
+  const Voice params = knob_table().params(settings);
   CHECK(params.count == 1024);
   CHECK(params.strength == 1.5);
   CHECK(params.loud);
-  CHECK(params.mood == Mood::calm);
+  CHECK(params.mood == Temper::calm);
   CHECK(knob_table().settings(params) == settings);
 
   for (const char* bad : {"count=0", "count=1025", "count=2.5", "count=", "count=x", "count= 3"}) {

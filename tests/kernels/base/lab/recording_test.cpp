@@ -20,22 +20,22 @@ using tests::error_of;
 
 namespace {
 
-struct Params {
+struct Recorded {
   int count = 8;
   int width = 4;
   double limit = 0;
   bool loud = false;
 };
 
-lab::KnobTable<Params> table() {
-  return lab::KnobTable<Params>()
-      .integer(&Params::count, {"count", "How many."}, 1, 64, true)
-      .integer(&Params::width, {"width", "How wide."}, 0, 100)
-      .real(&Params::limit, {"limit", "How much."}, 0.5, 4, false, "off")
-      .toggle(&Params::loud, {"loud", "How loud."});
+lab::KnobTable<Recorded> recorded_table() {
+  return lab::KnobTable<Recorded>()
+      .integer(&Recorded::count, {"count", "How many."}, 1, 64, true)
+      .integer(&Recorded::width, {"width", "How wide."}, 0, 100)
+      .real(&Recorded::limit, {"limit", "How much."}, 0.5, 4, false, "off")
+      .toggle(&Recorded::loud, {"loud", "How loud."});
 }
 
-lab::Report run(const Params& params, simt::Device&, lab::Progress&) {
+lab::Report run(const Recorded& params, simt::Device&, lab::Progress&) {
   if (params.count == 64) throw Error("64 is too many here");
   lab::Report report;
   report.summary = "a run";
@@ -55,10 +55,10 @@ lab::Report bench(simt::Device&, lab::Progress&) {
   return report;
 }
 
-using SampleLesson = lab::LessonOf<Params>;
+using SampleLesson = lab::LessonOf<Recorded>;
 SampleLesson sample(const std::vector<SampleLesson::Told>& told) {
   static constexpr lab::LessonName kName{"sample", "A sample", "Samples"};
-  return SampleLesson(kName, "It is small.", table(), run, bench).with_telling(told);
+  return SampleLesson(kName, "It is small.", recorded_table(), run, bench).with_telling(told);
 }
 
 const SampleLesson kSample = sample({{"wide", "Many numbers.", {.width = 100}},

@@ -11,7 +11,7 @@
 namespace tilestep::workbench {
 namespace {
 
-constexpr std::string_view kPath = "kernels/memory/coalescing/access.cu";
+constexpr std::string_view kAssembled = "kernels/memory/coalescing/access.cu";
 
 TEST_CASE("PTX has its kernels, and each instruction its line of the source", "[workbench]") {
   auto kernels = read_ptx(
@@ -30,7 +30,7 @@ TEST_CASE("PTX has its kernels, and each instruction its line of the source", "[
       ".visible .entry second()\n{\n\tret;\n}\n"
       "\t.file\t1 \"/c/edited/kernels/memory/coalescing/access.cu\"\n"
       "\t.file\t2 \"/c/headers/kernels/base/simt/tape.hpp\"\n",
-      kPath);
+      kAssembled);
   REQUIRE(kernels.size() == 2);
   CHECK(kernels[0].name == "copy<float>");
   REQUIRE(kernels[0].lines.size() == 4);
@@ -73,7 +73,7 @@ TEST_CASE("SASS has the innermost line of the source", "[workbench]") {
       "        /*0020*/                   EXIT ;\n"
       "\t.section\t.debug_line,\"\",@progbits\n"
       "        /*0030*/                   NOP ;\n",
-      kPath);
+      kAssembled);
   REQUIRE(kernels.size() == 1);
   CHECK(kernels[0].name == "copy");
   REQUIRE(kernels[0].lines.size() == 4);
@@ -99,7 +99,7 @@ TEST_CASE("what was inlined belongs to each line that it was inlined at", "[work
       "}\n"
       "\t.file\t1 \"/c/edited/kernels/memory/coalescing/access.cu\"\n"
       "\t.file\t2 \"/c/headers/kernels/base/simt/tape.hpp\"\n",
-      kPath);
+      kAssembled);
   REQUIRE(ptx.size() == 1);
   REQUIRE(ptx[0].lines.size() == 3);
   CHECK(ptx[0].lines[0].line == 70);
@@ -120,7 +120,7 @@ TEST_CASE("what was inlined belongs to each line that it was inlined at", "[work
       "        /*0010*/                   FMUL R1, R2, R3 ;\n"
       "        //## File \"/c/headers/kernels/base/simt/tape.hpp\", line 9\n"
       "        /*0020*/                   EXIT ;\n",
-      kPath);
+      kAssembled);
   REQUIRE(sass.size() == 1);
   REQUIRE(sass[0].lines.size() == 3);
   for (const int at : {0, 1}) {
@@ -185,10 +185,10 @@ TEST_CASE("mangled names in an instruction are read", "[workbench]") {
 
 TEST_CASE("assembly goes to JSON and back, and what is damaged is named", "[workbench]") {
   const AssemblyRequest request{
-      "coalescing", {std::string(kPath), "text\n"}, AssemblyForm::sass, 86};
+      "coalescing", {std::string(kAssembled), "text\n"}, AssemblyForm::sass, 86};
   CHECK(assembly_request_from_json(to_json(request)) == request);
   Assembly assembly;
-  assembly.info = {std::string(kPath), "0123456789abcdef", "nvcc 13.0", 12, true, {}};
+  assembly.info = {std::string(kAssembled), "0123456789abcdef", "nvcc 13.0", 12, true, {}};
   assembly.kernels = {kernel_with("f", {{"a;", 0}, {"b;", 70, {40, 124}}}), kernel_with("g", {})};
   assembly.kernels[0].registers = 40;
   const nlohmann::json written = to_json(assembly);

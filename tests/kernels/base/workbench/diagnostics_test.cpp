@@ -9,7 +9,7 @@ namespace {
 
 using lab::Severity;
 
-constexpr std::string_view kPath = "kernels/attention/online_softmax/one_pass.cu";
+constexpr std::string_view kEdited = "kernels/attention/online_softmax/one_pass.cu";
 
 TEST_CASE("errors of the edited source have their lines and come before warnings", "[workbench]") {
   const auto said = diagnostics_in(
@@ -21,7 +21,7 @@ TEST_CASE("errors of the edited source have their lines and come before warnings
       "/c/edited/kernels/attention/online_softmax/one_pass.cu:12:34: note: to match this '{'\n"
       "/c/edited/kernels/attention/online_softmax/one_pass.cu:12:34: error: expected ';' before "
       "'}' token\n",
-      kPath);
+      kEdited);
   REQUIRE(said.size() == 2);
   CHECK(said[0].line == 12);
   CHECK(said[0].column == 34);
@@ -29,7 +29,7 @@ TEST_CASE("errors of the edited source have their lines and come before warnings
   CHECK(said[0].text == "expected ';' before '}' token");
   CHECK(said[1].line == 7);
   CHECK(said[1].severity == Severity::warning);
-  CHECK(sentence_of(said, kPath) ==
+  CHECK(sentence_of(said, kEdited) ==
         "one_pass.cu does not compile: line 12: expected ';' before '}' token");
 }
 
@@ -39,13 +39,13 @@ TEST_CASE("what goes wrong in a header is put where it was asked for", "[workben
       "/c/headers/kernels/base/simt/checked.hpp:30:8: error: no match for 'operator[]'\n"
       "/c/headers/kernels/attention/online_softmax/launch.cu:83:5: error: 'three_pass' was not "
       "declared\n",
-      kPath);
+      kEdited);
   REQUIRE(said.size() == 2);
   CHECK(said[0].line == 40);
   CHECK(said[0].text == "no match for 'operator[]' (checked.hpp, line 30)");
   CHECK(said[1].line == 0);
   CHECK(said[1].text == "'three_pass' was not declared (launch.cu, line 83)");
-  CHECK(tests::contains(sentence_of(said, kPath), "(and 1 more error)"));
+  CHECK(tests::contains(sentence_of(said, kEdited), "(and 1 more error)"));
 }
 
 TEST_CASE("nvcc's form and fatal errors are read as well", "[workbench]") {
@@ -54,7 +54,7 @@ TEST_CASE("nvcc's form and fatal errors are read as well", "[workbench]") {
       "undefined\n"
       "/c/edited/kernels/attention/online_softmax/one_pass.cu:3:10: fatal error: nothing.hpp: No "
       "such file\n",
-      kPath);
+      kEdited);
   REQUIRE(said.size() == 2);
   CHECK(said[0].line == 9);
   CHECK(said[0].column == 0);
@@ -65,12 +65,12 @@ TEST_CASE("nvcc's form and fatal errors are read as well", "[workbench]") {
 TEST_CASE("of thousands of errors some are kept, and noise is none", "[workbench]") {
   std::string output =
       "make: nothing to be done: 1\n:::\nx:\n(3): error: \nfile:99999999999999: error: far\n";
-  CHECK(diagnostics_in(output, kPath).empty());
+  CHECK(diagnostics_in(output, kEdited).empty());
   for (int line = 1; line <= 2000; ++line) {
     output += "/e/kernels/attention/online_softmax/one_pass.cu:" + std::to_string(line) +
               ":1: error: no\n";
   }
-  CHECK(diagnostics_in(output, kPath).size() == kMostDiagnostics);
+  CHECK(diagnostics_in(output, kEdited).size() == kMostDiagnostics);
 }
 
 }  // namespace

@@ -15,31 +15,20 @@
 namespace tilestep::workbench {
 namespace {
 
-using tests::contains;
-
-const std::string kPath = "kernels/attention/online_softmax/one_pass.cu";
+using tests::contains, tests::kOnePass, tests::run_one_pass;
 
 /// The source with `from`, which stands in it once, replaced.
 std::string edited(const std::string& from, const std::string& to) {
-  std::string text(lab::asset(kPath));
+  std::string text(lab::asset(kOnePass));
   const std::size_t at = text.find(from);
   REQUIRE(at != std::string::npos);
   REQUIRE(text.find(from, at + 1) == std::string::npos);
   return text.replace(at, from.size(), to);
 }
 
-lab::Report run(const std::string& text, const std::string& backend = "emulated") {
-  lab::Request request;
-  request.lesson = "online-softmax";
-  request.backend = backend;
-  request.kernel = lab::KernelEdit{kPath, text};
-  lab::NoProgress progress;
-  return answer(request, progress);
-}
-
 std::vector<lab::Diagnostic> diagnostics_when_run(const std::string& text) {
   try {
-    run(text);
+    run_one_pass(text);
   } catch (const Error& error) {
     return lab::diagnostics_of(error);
   }
@@ -52,9 +41,9 @@ TEST_CASE("the edited kernel runs, and not the one built in", "[workbench_run]")
   lab::NoProgress progress;
   const lab::Report built_in =
       answer({.lesson = "online-softmax", .params = {}, .backend = "emulated"}, progress);
-  const lab::Report same = run(std::string(lab::asset(kPath)));
+  const lab::Report same = run_one_pass(std::string(lab::asset(kOnePass)));
   REQUIRE(same.kernel);
-  CHECK(same.kernel->path == kPath);
+  CHECK(same.kernel->path == kOnePass);
   CHECK_FALSE(same.kernel->cached);
   CHECK(same.kernel->compile_ms > 0);
   CHECK(same.trace == built_in.trace);
@@ -62,11 +51,11 @@ TEST_CASE("the edited kernel runs, and not the one built in", "[workbench_run]")
   CHECK_FALSE(built_in.kernel);
 
   const lab::Report twice =
-      run(edited("float o_new = times<Format>(o, rescale);", "float o_new = o;"));
+      run_one_pass(edited("float o_new = times<Format>(o, rescale);", "float o_new = o;"));
   CHECK_FALSE(twice.ok());
   CHECK(twice.trace != built_in.trace);
   CHECK(twice.kernel->hash != same.kernel->hash);
-  CHECK(run(std::string(lab::asset(kPath))).kernel->cached);
+  CHECK(run_one_pass(std::string(lab::asset(kOnePass))).kernel->cached);
   // The program's own is what it was.
   CHECK(answer({.lesson = "online-softmax", .params = {}, .backend = "emulated"}, progress).trace ==
         built_in.trace);
@@ -75,9 +64,9 @@ TEST_CASE("the edited kernel runs, and not the one built in", "[workbench_run]")
 TEST_CASE("what is watched is a table of the run", "[workbench_run]") {
   const tests::KeptCache cache;
   const lab::Report report =
-      run(edited("float o_new = times<Format>(o, rescale);",
-                 "float o_new = times<Format>(o, rescale);\n"
-                 "    if (threadIdx.x == 0) simt::watch(\"scaled\", rescale);"));
+      run_one_pass(edited("float o_new = times<Format>(o, rescale);",
+                          "float o_new = times<Format>(o, rescale);\n"
+                          "    if (threadIdx.x == 0) simt::watch(\"scaled\", rescale);"));
   CHECK(report.ok());
   const lab::Table* watched = report.table("watched");
   REQUIRE(watched != nullptr);
@@ -94,34 +83,37 @@ TEST_CASE("a source that does not compile is one sentence with its lines", "[wor
   REQUIRE_FALSE(said.empty());
   const std::string before = bad.substr(0, bad.find("rescal);"));
   CHECK(said.front().line == 1 + std::count(before.begin(), before.end(), '\n'));
-  CHECK(contains(tests::error_of([&] { run(bad); }), "one_pass.cu does not compile: line "));
-  CHECK(contains(tests::error_of([] { run(" \n"); }), "one_pass.cu is empty"));
-  CHECK(contains(tests::error_of([] { run("int unfinished"); }), "does not compile"));
-  CHECK(contains(tests::error_of([] { run("#include \"/etc/passwd\"\n"); }), "does not compile"));
+  CHECK(
+      contains(tests::error_of([&] { run_one_pass(bad); }), "one_pass.cu does not compile: line "));
+  CHECK(contains(tests::error_of([] { run_one_pass(" \n"); }), "one_pass.cu is empty"));
+  CHECK(contains(tests::error_of([] { run_one_pass("int unfinished"); }), "does not compile"));
+  CHECK(contains(tests::error_of([] { run_one_pass("#include \"/etc/passwd\"\n"); }),
+                 "does not compile"));
   // Declared and used, and defined nowhere.
   CHECK(contains(tests::error_of([&] {
-                   run(edited("float o_new = times<Format>(o, rescale);",
-                              "void nowhere(); nowhere(); float o_new = o;"));
+                   run_one_pass(edited("float o_new = times<Format>(o, rescale);",
+                                       "void nowhere(); nowhere(); float o_new = o;"));
                  }),
                  "defined nowhere"));
-  CHECK(run(std::string(lab::asset(kPath))).ok());
+  CHECK(run_one_pass(std::string(lab::asset(kOnePass))).ok());
 }
 
 TEST_CASE("an edit that cannot be is refused with what can", "[workbench_run]") {
   const tests::KeptCache cache;
-  const std::string text(lab::asset(kPath));
-  CHECK(contains(tests::error_of([&] { run(text, "recorded"); }), "allowed: auto, cuda, emulated"));
+  const std::string text(lab::asset(kOnePass));
+  CHECK(contains(tests::error_of([&] { run_one_pass(text, "recorded"); }),
+                 "allowed: auto, cuda, emulated"));
   lab::NoProgress progress;
   CHECK(contains(tests::error_of([&] {
                    answer({.lesson = "tiling",
                            .params = {},
                            .backend = "emulated",
-                           .kernel = lab::KernelEdit{kPath, text}},
+                           .kernel = lab::KernelEdit{kOnePass, text}},
                           progress);
                  }),
                  "is no kernel source of 'tiling'; allowed: double_buffered.cu"));
   ::setenv("TILESTEP_CXX", "no-such-compiler", 1);
-  CHECK(contains(tests::error_of([&] { run(text); }),
+  CHECK(contains(tests::error_of([&] { run_one_pass(text); }),
                  "'no-such-compiler' that TILESTEP_CXX names does not start"));
   ::unsetenv("TILESTEP_CXX");
 }
@@ -178,7 +170,7 @@ TEST_CASE("a line of the recording that was taken out is named as what is missin
           "[workbench_run]") {
   const tests::KeptCache cache;
   const auto said = [](const std::string& from, const std::string& to) {
-    return tests::error_of([&] { run(edited(from, to)); });
+    return tests::error_of([&] { run_one_pass(edited(from, to)); });
   };
   CHECK(contains(said("tape.note(kStepSite, tile,", "if (tile > 1) tape.note(kStepSite, tile,"),
                  "recorded 2 of 4 of the steps: a line of its recording is missing"));
@@ -216,8 +208,8 @@ TEST_CASE("a kernel is not blamed for a damaged cache", "[workbench_run]") {
   const char* shared = std::getenv(kPrecompiledVariable);
   const std::string kept = shared == nullptr ? "" : shared;
   ::setenv(kPrecompiledVariable, (cache.folder / "precompiled").c_str(), 1);
-  const std::string text(lab::asset(kPath));
-  run(text);
+  const std::string text(lab::asset(kOnePass));
+  run_one_pass(text);
   int damaged = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(cache.folder)) {
     const std::string name = entry.path().filename().string();
@@ -229,10 +221,10 @@ TEST_CASE("a kernel is not blamed for a damaged cache", "[workbench_run]") {
     ++damaged;
   }
   CHECK(damaged > 10);
-  const lab::Report again = run(text);
+  const lab::Report again = run_one_pass(text);
   CHECK(again.ok());
   CHECK_FALSE(again.kernel->cached);
-  CHECK(run(text).kernel->cached);
+  CHECK(run_one_pass(text).kernel->cached);
   kept.empty() ? ::unsetenv(kPrecompiledVariable) : ::setenv(kPrecompiledVariable, kept.c_str(), 1);
 }
 

@@ -18,9 +18,8 @@
 namespace tilestep::workbench {
 namespace {
 
-using tests::contains;
+using tests::contains, tests::kOnePass;
 
-const std::string kPath = "kernels/attention/online_softmax/one_pass.cu";
 /// Two warps a block.
 const lab::Settings kSettings = {{"head_dim", std::int64_t{64}}, {"tile_width", std::int64_t{4}}};
 
@@ -83,7 +82,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 }
 
 std::string with_faults() {
-  std::string text(lab::asset(kPath));
+  std::string text(lab::asset(kOnePass));
   text = replaced(text, "namespace tilestep::online_softmax::SIMT_BACKEND {",
                   std::string(kParts) + "namespace tilestep::online_softmax::SIMT_BACKEND {");
   return replaced(text, "    // 1. The maximum of all keys so far.\n", kFaults);
@@ -99,7 +98,8 @@ int line_with(const std::string& text, const std::string& part) {
 class Faulty {
  public:
   Faulty()
-      : text_(with_faults()), kernels_("online-softmax", {kPath, text_}, {}, lab::NoProgress()) {}
+      : text_(with_faults()),
+        kernels_("online-softmax", {kOnePass, text_}, {}, lab::NoProgress()) {}
 
   int line_of_fault(const std::string& fault) const {
     return line_with(text_, "fault == \"" + fault + "\"");
@@ -107,7 +107,7 @@ class Faulty {
   lab::Report run(const std::string& fault, const RunLimits& limits = {}) const {
     ::setenv("TILESTEP_TEST_FAULT", fault.c_str(), 1);
     return guarded(
-        {kernels_.file(), kPath}, [&] { return lesson_run(kernels_.table()); }, limits);
+        {kernels_.file(), kOnePass}, [&] { return lesson_run(kernels_.table()); }, limits);
   }
   /// What is said, with the line of that fault.
   std::string said(const std::string& fault, bool stops, const RunLimits& limits = {}) const {
@@ -243,7 +243,7 @@ lab::Report answer_with(const std::string& text) {
   return answer({.lesson = "online-softmax",
                  .params = kSettings,
                  .backend = "emulated",
-                 .kernel = lab::KernelEdit{kPath, text}},
+                 .kernel = lab::KernelEdit{kOnePass, text}},
                 progress);
 }
 
@@ -258,7 +258,7 @@ const lab::Check& check_of(const lab::Report& report, const std::string& id) {
 TEST_CASE("a missing barrier is found by who uses the memory, and by the order of threads",
           "[workbench_run]") {
   const Cache cache;
-  const std::string text(lab::asset(kPath));
+  const std::string text(lab::asset(kOnePass));
   const lab::Report whole = answer_with(text);
   CHECK(whole.ok());
   CHECK(check_of(whole, "thread_order").ok);

@@ -16,7 +16,7 @@ namespace {
 
 using tests::contains;
 
-const std::string kPath = "kernels/memory/coalescing/access.cu";
+const std::string kFaulty = "kernels/memory/coalescing/access.cu";
 const std::string kIllegal = "an illegal memory access was encountered (cudaErrorIllegalAddress)";
 
 const GpuFault kFault{"gather", kIllegal, false};
@@ -35,7 +35,7 @@ class Search {
 
   KernelStopped told(const GpuFault& fault) {
     try {
-      tell_of_fault(fault, kPath,
+      tell_of_fault(fault, kFaulty,
                     {[this] {
                        asked.emplace_back("emulation");
                        return emulate();
@@ -140,7 +140,7 @@ TEST_CASE("two threads without a barrier under emulation are named beside the GP
 
 TEST_CASE("a search that is given up leaves a process that is no good any more", "[workbench]") {
   const FaultSearch search{[]() -> lab::Report { throw Cancelled(); }, [] { return Sanitized(); }};
-  CHECK_THROWS_AS(tell_of_fault(kFault, kPath, search), DeviceLost);
+  CHECK_THROWS_AS(tell_of_fault(kFault, kFaulty, search), DeviceLost);
 }
 
 TEST_CASE("the device's sentence is kernel and reason", "[workbench]") {

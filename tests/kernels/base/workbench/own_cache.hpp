@@ -6,7 +6,20 @@
 #include <filesystem>
 #include <string>
 
+#include "kernels/catalog.hpp"
+
 namespace tilestep::tests {
+
+/// The source that these tests edit, and a run of it with `text` in its place.
+inline const std::string kOnePass = "kernels/attention/online_softmax/one_pass.cu";
+inline lab::Report run_one_pass(const std::string& text, const std::string& backend = "emulated") {
+  lab::Request request;
+  request.lesson = "online-softmax";
+  request.backend = backend;
+  request.kernel = lab::KernelEdit{kOnePass, text};
+  lab::NoProgress progress;
+  return answer(request, progress);
+}
 
 /// For as long as it lives, edited kernels are compiled in a folder of this process alone, which is gone with it.
 struct OwnCache {

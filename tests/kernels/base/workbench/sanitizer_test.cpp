@@ -15,8 +15,8 @@ namespace {
 
 using tests::contains;
 
-const std::string kPath = "kernels/memory/coalescing/access.cu";
-const std::string kFile = "/home/ada/.cache/tilestep/edited/0123/edited/" + kPath;
+const std::string kSanitized = "kernels/memory/coalescing/access.cu";
+const std::string kFile = "/home/ada/.cache/tilestep/edited/0123/edited/" + kSanitized;
 
 std::string output(const std::string& middle) {
   return "========= COMPUTE-SANITIZER\nMoves 3 sectors\n" + middle +
@@ -47,7 +47,7 @@ class Instead {
 
 const SanitizedRun kRun{"coalescing",
                         {{"pattern", std::string("offset")}, {"stride", std::int64_t{3}}},
-                        {kPath, "// a text\n"}};
+                        {kSanitized, "// a text\n"}};
 
 }  // namespace
 
@@ -70,7 +70,7 @@ TEST_CASE("compute-sanitizer: an address out of bounds", "[workbench]") {
              kFile +
              ":43\n"
              "=========     by thread (4,0,0) in block (1,2,0)\n"),
-      kPath);
+      kSanitized);
   REQUIRE(found.has_value());
   CHECK(found->line == 42);
   CHECK(found->kernel == "gather");
@@ -93,7 +93,7 @@ TEST_CASE("compute-sanitizer: the line of the edited source that called what fai
                         ":12\n"
                         "=========         Device Frame:gather(float *)+0xf0 in " +
                         kFile + ":50\n"),
-                 kPath);
+                 kSanitized);
   REQUIRE(found.has_value());
   CHECK(found->line == 12);
   CHECK(found->kernel == "gather");
@@ -105,7 +105,7 @@ TEST_CASE("compute-sanitizer: the older form, and a file without its folder", "[
                                        "=========     at 0xb0 in access.cu:6:gather(float*)\n"
                                        "=========     by thread (31,0,0) in block (0,0,0)\n"
                                        "=========     Address 0x0 is out of bounds\n"),
-                                kPath);
+                                kSanitized);
   REQUIRE(found.has_value());
   CHECK(found->line == 6);
   CHECK(found->thread == "(31,0,0)");
@@ -122,7 +122,7 @@ TEST_CASE("compute-sanitizer: threads that part before a barrier", "[workbench]"
              kFile +
              ":88\n"
              "=========     by thread (32,0,0) in block (0,0,0)\n"),
-      kPath);
+      kSanitized);
   REQUIRE(found.has_value());  // the one in the user's source, though it comes later
   CHECK(found->line == 88);
   CHECK(found->what == "barrier error detected. Divergent thread(s) in block");
@@ -133,7 +133,7 @@ TEST_CASE("compute-sanitizer: without line numbers the thread is known", "[workb
   const auto found = finding_in(output("========= Invalid __local__ write of size 8 bytes\n"
                                        "=========     at gather(float *)+0x40\n"
                                        "=========     by thread (2,0,0) in block (7,0,0)\n"),
-                                kPath);
+                                kSanitized);
   REQUIRE(found.has_value());
   CHECK(found->line == 0);
   CHECK(found->sentence() ==
@@ -141,11 +141,12 @@ TEST_CASE("compute-sanitizer: without line numbers the thread is known", "[workb
 }
 
 TEST_CASE("compute-sanitizer: where it found nothing there is no finding", "[workbench]") {
-  CHECK(!finding_in("", kPath));
-  CHECK(!finding_in(output(""), kPath));
-  CHECK(!finding_in("========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n", kPath));
+  CHECK(!finding_in("", kSanitized));
+  CHECK(!finding_in(output(""), kSanitized));
   CHECK(
-      !finding_in("at gather+0x1 in " + kFile + ":3\nby thread (1,0,0) in block (0,0,0)\n", kPath));
+      !finding_in("========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n", kSanitized));
+  CHECK(!finding_in("at gather+0x1 in " + kFile + ":3\nby thread (1,0,0) in block (0,0,0)\n",
+                    kSanitized));
 }
 
 TEST_CASE("compute-sanitizer gets the same source and knobs, and a guard", "[workbench]") {

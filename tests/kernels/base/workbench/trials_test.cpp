@@ -105,14 +105,14 @@ TEST_CASE("trial settings are right with the lesson's own kernels, and run every
 }
 
 /// An edit that looks right at the defaults.
-struct Edit {
+struct LessonEdit {
   std::string lesson, path;
   std::string from, to;  ///< `from` stands in the source once
   std::string knobs;     ///< of the first setting that shows it
   std::string found;     ///< a part of what is found there
 };
 
-std::string edited(const Edit& edit) {
+std::string edited(const LessonEdit& edit) {
   std::string text(lab::asset(edit.path));
   const std::size_t at = text.find(edit.from);
   REQUIRE(at != text.npos);
@@ -120,7 +120,7 @@ std::string edited(const Edit& edit) {
   return text.replace(at, edit.from.size(), edit.to);
 }
 
-lab::Report answered(const Edit& edit, lab::Request::Action action, bool orders = false,
+lab::Report answered(const LessonEdit& edit, lab::Request::Action action, bool orders = false,
                      const lab::Settings& params = {}) {
   lab::NoProgress progress;
   return answer({.lesson = edit.lesson,
@@ -134,7 +134,7 @@ lab::Report answered(const Edit& edit, lab::Request::Action action, bool orders 
 
 TEST_CASE("what is wrong elsewhere than on show is named with its setting", "[workbench_run]") {
   const tests::KeptCache cache;
-  const Edit edits[] = {
+  const LessonEdit edits[] = {
       {"online-softmax", "kernels/attention/online_softmax/one_pass.cu",
        "return m == -INFINITY ? 0.0f : m;", "return m;", "preset=all-masked", "finds NaN"},
       {"accumulator-precision", "kernels/numbers/accumulator_precision/sums.cu",
@@ -147,7 +147,7 @@ TEST_CASE("what is wrong elsewhere than on show is named with its setting", "[wo
        "context=100 heads=64 scheme=mqa splits=0", "still copies to by cp.async"},
   };
   tests::Part part("wrong elsewhere", 2);
-  for (const Edit& edit : edits) {
+  for (const LessonEdit& edit : edits) {
     if (part.skips()) continue;
     INFO(edit.path);
     CHECK(answered(edit, lab::Request::Action::run).ok());
@@ -165,12 +165,12 @@ TEST_CASE("what is wrong elsewhere than on show is named with its setting", "[wo
 TEST_CASE("trials come after the orders of the threads that the run had no time for",
           "[workbench_run]") {
   const tests::KeptCache cache;
-  const Edit without_barrier{"online-softmax",
-                             "kernels/attention/online_softmax/one_pass.cu",
-                             "  __syncthreads();  // every warp's slot must be written",
-                             "  // every warp's slot",
-                             "",
-                             ""};
+  const LessonEdit without_barrier{"online-softmax",
+                                   "kernels/attention/online_softmax/one_pass.cu",
+                                   "  __syncthreads();  // every warp's slot must be written",
+                                   "  // every warp's slot",
+                                   "",
+                                   ""};
   const lab::Settings two_warps = {{"head_dim", std::int64_t{64}}, {"tile_width", std::int64_t{4}}};
   const lab::Report wrong =
       answered(without_barrier, lab::Request::Action::trials, true, two_warps);
@@ -180,12 +180,12 @@ TEST_CASE("trials come after the orders of the threads that the run had no time 
   CHECK(contains(wrong.summary, "With the threads of a block in descending order"));
   CHECK(trials_of(wrong).empty());
 
-  const Edit same{"online-softmax",
-                  "kernels/attention/online_softmax/one_pass.cu",
-                  "return m == -INFINITY ? 0.0f : m;",
-                  "return m == -INFINITY ? 0.0f : m; ",
-                  "",
-                  ""};
+  const LessonEdit same{"online-softmax",
+                        "kernels/attention/online_softmax/one_pass.cu",
+                        "return m == -INFINITY ? 0.0f : m;",
+                        "return m == -INFINITY ? 0.0f : m; ",
+                        "",
+                        ""};
   const lab::Report run = answered(same, lab::Request::Action::run);
   CHECK(std::none_of(run.checks.begin(), run.checks.end(),
                      [](const lab::Check& check) { return check.id == kOrderCheck; }));
@@ -199,7 +199,7 @@ TEST_CASE("code that kernels of other sources have in them is tried with those",
           "[workbench_run]") {
   if (tests::Part("code in other sources", 3).skips()) return;
   const tests::KeptCache cache;
-  const Edit same{
+  const LessonEdit same{
       "decode", "kernels/attention/kv_cache/paged/merge.cu", "#pragma once", "#pragma once", "",
       ""};
   const lab::Report report = answered(same, lab::Request::Action::trials);
@@ -209,12 +209,12 @@ TEST_CASE("code that kernels of other sources have in them is tried with those",
 
 TEST_CASE("a kernel of the bench alone is tried in a small bench", "[workbench_run]") {
   const tests::KeptCache cache;
-  const Edit edit{"moe-routing",
-                  "kernels/experts/moe_routing/grouped_mma.cu",
-                  "const int tiles_of_k = shape.hidden / kDepth;",
-                  "const int tiles_of_k = shape.hidden / kDepth - 1;",
-                  "",
-                  ""};
+  const LessonEdit edit{"moe-routing",
+                        "kernels/experts/moe_routing/grouped_mma.cu",
+                        "const int tiles_of_k = shape.hidden / kDepth;",
+                        "const int tiles_of_k = shape.hidden / kDepth - 1;",
+                        "",
+                        ""};
   const lab::Report run = answered(edit, lab::Request::Action::run);
   CHECK(run.ok());
   CHECK(run.kernel->idle);
@@ -226,12 +226,12 @@ TEST_CASE("a kernel of the bench alone is tried in a small bench", "[workbench_r
 
 TEST_CASE("a kernel for a GPU alone is not said to be right", "[workbench_run]") {
   const tests::KeptCache cache;
-  const Edit same{"moe-routing",
-                  "kernels/experts/moe_routing/grouped_wgmma.cu",
-                  "namespace tilestep::moe_routing::cuda_backend::grouped_wgmma {",
-                  "namespace tilestep::moe_routing::cuda_backend::grouped_wgmma {",
-                  "",
-                  ""};
+  const LessonEdit same{"moe-routing",
+                        "kernels/experts/moe_routing/grouped_wgmma.cu",
+                        "namespace tilestep::moe_routing::cuda_backend::grouped_wgmma {",
+                        "namespace tilestep::moe_routing::cuda_backend::grouped_wgmma {",
+                        "",
+                        ""};
   const lab::Report report = answered(same, lab::Request::Action::trials);
   CHECK(report.checks.empty());
   CHECK(report.summary.starts_with("None of this source runs under emulation"));

@@ -14,23 +14,12 @@
 namespace tilestep::workbench {
 namespace {
 
-using tests::contains;
-
-const std::string kPath = "kernels/attention/online_softmax/one_pass.cu";
+using tests::contains, tests::kOnePass, tests::run_one_pass;
 
 void replace(std::string& text, const std::string& from, const std::string& to) {
   const std::size_t at = text.find(from);
   REQUIRE(at != std::string::npos);
   text.replace(at, from.size(), to);
-}
-
-lab::Report run(const std::string& text) {
-  lab::Request request;
-  request.lesson = "online-softmax";
-  request.backend = "emulated";
-  request.kernel = lab::KernelEdit{kPath, text};
-  lab::NoProgress progress;
-  return answer(request, progress);
 }
 
 int line_of(const std::string& text, const std::string& part) {
@@ -87,7 +76,7 @@ __device__ void show_words(simt::Global<const float> row, const float* __restric
 
 TEST_CASE("plain CUDA is a kernel like any other", "[workbench_run]") {
   const tests::KeptCache cache;
-  std::string text(lab::asset(kPath));
+  std::string text(lab::asset(kOnePass));
   const std::string words(kWords), includes = words.substr(0, words.find("extern"));
   replace(text, "#include <cstddef>", "#include <cstddef>" + includes);
   replace(text, "constexpr int kMaxWarps = 32;",
@@ -115,7 +104,7 @@ TEST_CASE("plain CUDA is a kernel like any other", "[workbench_run]") {
   lab::NoProgress progress;
   const lab::Report built_in =
       answer({.lesson = "online-softmax", .params = {}, .backend = "emulated"}, progress);
-  const lab::Report report = run(text);
+  const lab::Report report = run_one_pass(text);
   CHECK(report.ok());
   CHECK(report.trace == built_in.trace);
   for (const lab::Diagnostic& each : report.kernel->diagnostics)
@@ -142,29 +131,29 @@ TEST_CASE("plain CUDA is a kernel like any other", "[workbench_run]") {
 TEST_CASE("a word that is not emulated is told in its line, and only where it is compiled",
           "[workbench_run]") {
   const tests::KeptCache cache;
-  std::string text(lab::asset(kPath));
+  std::string text(lab::asset(kOnePass));
   replace(text, "    m = m_new;",
           "#if defined(__CUDACC__)\n    asm(\"bar.sync 0;\");\n#endif\n    m = __shfl(m_new, 0);");
-  const std::string said = tests::error_of([&] { run(text); });
+  const std::string said = tests::error_of([&] { run_one_pass(text); });
   CHECK(contains(said, "one_pass.cu does not compile: line " +
                            std::to_string(line_of(text, "__shfl(m_new")) +
                            ": __shfl: it has no mask"));
   CHECK_FALSE(contains(said, "PTX"));
 
-  text = lab::asset(kPath);
+  text = lab::asset(kOnePass);
   replace(text, "#include <cstddef>", "#include <cooperative_groups.h>\n#include <cstddef>");
   replace(text, "    m = m_new;", "    cooperative_groups::this_grid().sync();\n    m = m_new;");
-  const std::string barrier = tests::error_of([&] { run(text); });
+  const std::string barrier = tests::error_of([&] { run_one_pass(text); });
   CHECK(contains(barrier, "line " + std::to_string(line_of(text, "this_grid().sync"))));
   CHECK(contains(barrier, "the grid's barrier needs a cooperative launch"));
 }
 
 TEST_CASE("a trap ends the kernel with its line", "[workbench_run]") {
   const tests::KeptCache cache;
-  std::string text(lab::asset(kPath));
+  std::string text(lab::asset(kOnePass));
   replace(text, "    m = m_new;", "    if (threadIdx.x == 3) __trap();\n    m = m_new;");
   try {
-    run(text);
+    run_one_pass(text);
     FAIL_CHECK("it ran");
   } catch (const Error& error) {
     CHECK(contains(error.what(), "thread (3,0,0)"));

@@ -21,7 +21,7 @@ using Shown = tests::Shown<DecodeScene>;
 
 namespace {
 
-picture::Picture picture_at(const scenes::Scene& scene, int step, int rows = 1) {
+picture::Picture view_at(const scenes::Scene& scene, int step, int rows = 1) {
   scenes::View view{Cursor{step, 0}};
   view.picks[picture::Name("rows")] = rows;
   return scene.picture(scene.extent(), view);
@@ -52,7 +52,7 @@ TEST_CASE("Decode: what a byte of cache is used for is the formula's, on one sca
           "[decode_scene]") {
   for (const char* scheme : {"gqa", "mla"}) {
     Shown shown(lab::Settings{{"scheme", std::string(scheme)}});
-    const picture::Picture picture = picture_at(*shown, 0);
+    const picture::Picture picture = view_at(*shown, 0);
     const auto& bars = mark_named<picture::Spans>(picture, {"scheme"});
     REQUIRE(bars.items.count == 4);
     for (int s = 0; s < 4; ++s) {
@@ -65,7 +65,7 @@ TEST_CASE("Decode: what a byte of cache is used for is the formula's, on one sca
     }
     CHECK(mark_named<picture::Rule>(picture, {"ridge"}).at == decode::kRidge);
     for (const int rows : decode::kRows) {
-      const picture::Picture many = picture_at(*shown, 0, rows);
+      const picture::Picture many = view_at(*shown, 0, rows);
       CHECK(mark_named<picture::Bars>(many, {"rows_taken"}).items.value[0] == Approx(rows));
       CHECK(mark_named<picture::Bars>(many, {"prefill"}).items.value[0] == 4096);
     }
@@ -80,7 +80,7 @@ TEST_CASE("Decode: the strip is the followed request's cache, and is swept once"
     const int tiles = (trace.tokens[static_cast<std::size_t>(trace.request)] + 15) / 16;
     int before = 0;
     for (int step = 0; step <= trace.rounds(); ++step) {
-      const picture::Picture now = picture_at(*shown, step);
+      const picture::Picture now = view_at(*shown, step);
       const picture::Items& strip = mark_named<picture::Cells>(now, {"swept"}).items;
       CHECK(strip.count == tiles * trace.shape.cached_heads);
       int read = 0;
@@ -97,19 +97,19 @@ TEST_CASE("Decode: the strip is the followed request's cache, and is swept once"
 TEST_CASE("Decode: weights of the merge are bars as long as they are", "[decode_scene]") {
   Shown shown;
   const auto& trace = shown.trace();
-  const picture::Picture picture = picture_at(*shown, trace.answered());
+  const picture::Picture picture = view_at(*shown, trace.answered());
   const auto& bars = mark_named<picture::Spans>(picture, {"weight"});
   REQUIRE(bars.items.count == std::ssize(trace.parts));
   for (std::size_t k = 0; k < trace.parts.size(); ++k) {
     CHECK(bars.end[k] == Approx(static_cast<double>(trace.parts[k].weight)));
   }
-  CHECK_FALSE(has_mark<picture::Spans>(picture_at(*shown, trace.answered() - 1), {"weight"}));
+  CHECK_FALSE(has_mark<picture::Spans>(view_at(*shown, trace.answered() - 1), {"weight"}));
 }
 
 TEST_CASE("Decode: the chart's lines of weights and cache meet at the crossing", "[decode_scene]") {
   for (const std::int64_t context : {64, 32768}) {
     Shown shown({{"context", context}});
-    const picture::Picture picture = picture_at(*shown, 0);
+    const picture::Picture picture = view_at(*shown, 0);
     const auto& weights = mark_named<picture::Curve>(picture, "weights_read");
     CHECK(weights.y[0] == Approx(16.06));  // 8.03 billion in BF16
     for (int s = 0; s < 4; ++s) {
@@ -130,12 +130,12 @@ TEST_CASE("Decode: the chart's lines of weights and cache meet at the crossing",
   }
   // One that lies outside of the axis is not drawn.
   Shown shown(lab::Settings{{"scheme", std::string("mqa")}, {"kv_dtype", std::string("int4")}});
-  CHECK_FALSE(has_mark<picture::Curve>(picture_at(*shown, 0), {"crossing"}));
+  CHECK_FALSE(has_mark<picture::Curve>(view_at(*shown, 0), {"crossing"}));
 }
 
 TEST_CASE("Decode: the parts of a step with rows of a prompt are the formula's", "[decode_scene]") {
   Shown shown;
-  const picture::Picture picture = picture_at(*shown, 0);
+  const picture::Picture picture = view_at(*shown, 0);
   const auto& spans = mark_named<picture::Spans>(picture, "step_share");
   REQUIRE(spans.items.count == 3 * (std::ssize(decode::kRows) - 1));
   for (int i = 0; i < spans.items.count; ++i) {
@@ -157,7 +157,7 @@ TEST_CASE("Decode: blocks at work over a GPU's clock are the recorded items", "[
     scene.load(recorded(splits));
     const auto& trace = scene.trace();
     REQUIRE(trace.clocked());
-    const picture::Picture picture = picture_at(scene, trace.length());
+    const picture::Picture picture = view_at(scene, trace.length());
     const auto& spans = mark_named<picture::Spans>(picture, {"worked"});
     const picture::Items& chip = mark_named<picture::Cells>(picture, {"multiprocessor"}).items;
     double worked = 0, idle = 0;
@@ -196,13 +196,13 @@ TEST_CASE("Decode: without a clock blocks stand over tiles, and the picture says
   Shown shown({{"splits", std::int64_t{1}}});
   const auto& trace = shown.trace();
   REQUIRE_FALSE(trace.clocked());
-  const picture::Picture picture = picture_at(*shown, trace.length());
+  const picture::Picture picture = view_at(*shown, trace.length());
   const auto& spans = mark_named<picture::Spans>(picture, "worked");
   for (std::size_t i = 0; i < trace.items.size(); ++i) {
     CHECK(spans.end[i] - spans.begin[i] == trace.items[i].tiles);
   }
   CHECK(tests::contains(shown->sentence({trace.length(), 0}), "no clock"));
-  CHECK_FALSE(has_mark<picture::Spans>(picture_at(*shown, trace.answered()), {"worked", 0}));
+  CHECK_FALSE(has_mark<picture::Spans>(view_at(*shown, trace.answered()), {"worked", 0}));
 }
 
 TEST_CASE("Decode: eight requests have a tone each, and their names", "[decode_scene]") {
@@ -211,7 +211,7 @@ TEST_CASE("Decode: eight requests have a tone each, and their names", "[decode_s
                {"seed", std::int64_t{4}},
                {"splits", std::int64_t{1}}});
   const picture::Items chip =
-      tests::items_named(picture_at(*shown, shown.trace().length()), "multiprocessor");
+      tests::items_named(view_at(*shown, shown.trace().length()), "multiprocessor");
   std::map<int, int> tone_of;
   std::set<int> tones;
   for (std::size_t k = 0; k < chip.names.size(); ++k) {

@@ -11,10 +11,10 @@
 
 using namespace tilestep;
 using scenes::Cursor, scenes::words::number;
-using Shown = tests::Shown<scenes::OnlineSoftmaxScene>;
+using ShownSoftmax = tests::Shown<scenes::OnlineSoftmaxScene>;
 
 TEST_CASE("the picture shows what the kernel recorded", "[online_softmax_scene]") {
-  Shown shown;
+  ShownSoftmax shown;
   const auto& trace = shown.trace();
   for (int tile = 0; tile <= trace.tiles(); ++tile) {
     for (int phase = 0; phase < 4; ++phase) {
@@ -50,7 +50,7 @@ TEST_CASE("the picture shows what the kernel recorded", "[online_softmax_scene]"
 }
 
 TEST_CASE("the formulas carry the step's numbers", "[online_softmax_scene]") {
-  Shown shown;
+  ShownSoftmax shown;
   auto parts = shown.picture({2, 3});
   CHECK(parts.at("formula_0").label == "m = max(3.0, 5.0) = 5.0");
   CHECK(parts.at("formula_1").label == "rescale = exp(3.0 − 5.0) = 0.135");
@@ -64,7 +64,7 @@ TEST_CASE("the formulas carry the step's numbers", "[online_softmax_scene]") {
 
 TEST_CASE("a row that overflows ends on what exp(s) alone comes to, beside the right output",
           "[online_softmax_scene]") {
-  Shown shown;
+  ShownSoftmax shown;
   CHECK(shown.picture({4, 3}).count("output_1") == 0);
   shown.run({{"preset", std::string("outlier")}});
   CHECK(shown.picture({4, 2}).count("output_1") == 0);
@@ -75,7 +75,7 @@ TEST_CASE("a row that overflows ends on what exp(s) alone comes to, beside the r
 }
 
 TEST_CASE("skipping the rescale leaves the old weights standing", "[online_softmax_scene]") {
-  Shown shown;
+  ShownSoftmax shown;
   CHECK(shown->weights({2, 3}).at(1) == Approx(std::exp(3.0 - 5.0)).epsilon(1e-5));
   shown.run({{"skip_rescale", true}});
   CHECK(shown->weights({2, 3}).at(1) == Approx(1.0));
@@ -84,7 +84,7 @@ TEST_CASE("skipping the rescale leaves the old weights standing", "[online_softm
 
 TEST_CASE("an edited kernel's own numbers are told, and no formula is false",
           "[online_softmax_scene]") {
-  Shown shown;
+  ShownSoftmax shown;
   lab::Report report = shown.report();
   // As `const float rescale = 1.0f;` leaves it: no knob knows.
   nlohmann::json trace = report.trace;
@@ -105,10 +105,10 @@ TEST_CASE("an edited kernel's own numbers are told, and no formula is false",
 
 TEST_CASE("a result that is off is shown beside the exact one, whatever its bound allows",
           "[online_softmax_scene]") {
-  Shown shown({{"preset", std::string("equal")},
-               {"keys", std::int64_t{400}},
-               {"tile_width", std::int64_t{1}},
-               {"accumulator", std::string("bf16")}});
+  ShownSoftmax shown({{"preset", std::string("equal")},
+                      {"keys", std::int64_t{400}},
+                      {"tile_width", std::int64_t{1}},
+                      {"accumulator", std::string("bf16")}});
   CHECK(shown.report().ok());
   const auto parts = shown.picture({shown.trace().tiles(), 3});
   CHECK(tests::contains(parts.at("output_0").label, "(exact: 12.0"));
@@ -120,7 +120,7 @@ TEST_CASE("every question has its answer in the trace", "[online_softmax_scene]"
                              "masked", "all-masked"}) {
     for (const bool skip : {false, true}) {
       CAPTURE(preset, skip);
-      Shown shown(
+      ShownSoftmax shown(
           {{"preset", std::string(preset)}, {"skip_rescale", skip}, {"keys", std::int64_t{24}}});
       const auto& trace = shown.trace();
       for (int tile = 0; tile <= trace.tiles(); ++tile) {
@@ -152,7 +152,7 @@ TEST_CASE("every question has its answer in the trace", "[online_softmax_scene]"
 }
 
 TEST_CASE("events of the worked example", "[online_softmax_scene]") {
-  Shown shown;
+  ShownSoftmax shown;
   std::vector<std::string> said;
   for (const auto& each : shown->events()) {
     said.push_back(std::to_string(each.at.tile) + "." + std::to_string(each.at.phase) + " " +
@@ -163,14 +163,14 @@ TEST_CASE("events of the worked example", "[online_softmax_scene]") {
                     "2.0 m rises to 5.0", "4.0 m rises to 6.0",
                     "4.3 O / ℓ = " + number(static_cast<double>(trace.steps[3].output), 3)});
   // A maximum that rises with every tile is named once.
-  Shown rising({{"preset", std::string("rising")}, {"keys", std::int64_t{64}}});
+  ShownSoftmax rising({{"preset", std::string("rising")}, {"keys", std::int64_t{64}}});
   CHECK(rising->events().size() == 2);
-  Shown skipped({{"skip_rescale", true}});
+  ShownSoftmax skipped({{"skip_rescale", true}});
   CHECK(skipped->events().at(1).text == "the output goes wrong");
 }
 
 TEST_CASE("a score is dragged along its axis", "[online_softmax_scene]") {
-  Shown shown;
+  ShownSoftmax shown;
   const auto draw = [&] {
     return shown.picture({2, 3}, {1600, 1000});
   };  // pixels enough for tenths
@@ -215,7 +215,7 @@ TEST_CASE("a score is dragged along its axis", "[online_softmax_scene]") {
 
 TEST_CASE("a dragged score lands in the row of its query, masked ones stay masked",
           "[online_softmax_scene]") {
-  Shown shown({{"preset", std::string("masked")}, {"query", std::int64_t{3}}});
+  ShownSoftmax shown({{"preset", std::string("masked")}, {"query", std::int64_t{3}}});
   const auto before = shown.trace().scores;
   const auto asked = shown->dragged({}, {"score", 5}, 1.26);
   REQUIRE(asked);
@@ -246,7 +246,7 @@ TEST_CASE("rows that are hard to draw", "[online_softmax_scene]") {
 
 TEST_CASE("bars keep a height in every picture that the window can hold",
           "[online_softmax_scene]") {
-  Shown shown;
+  ShownSoftmax shown;
   for (const float height : {188.0f, 210.0f, 240.0f, 300.0f, 480.0f}) {
     CAPTURE(height);
     const auto parts = shown.picture({2, 3}, {640, height});
@@ -258,7 +258,7 @@ TEST_CASE("bars keep a height in every picture that the window can hold",
 }
 
 TEST_CASE("the measured views of the softmax lesson show the recording", "[online_softmax_scene]") {
-  Shown shown;
+  ShownSoftmax shown;
   for (const ImVec2 size : {tests::kPictureSizes[0], tests::kPictureSizes[2]}) {
     const auto show = [&](const std::string& button) { return shown.measured(button, size); };
     CHECK(show("measured_view_0").at("ladder_0").label == "three-pass");
@@ -271,7 +271,7 @@ TEST_CASE("the measured views of the softmax lesson show the recording", "[onlin
 }
 
 TEST_CASE("of weights the difference of scores is asked for", "[online_softmax_scene]") {
-  Shown shown;
+  ShownSoftmax shown;
   const auto asked = shown->question({{0, 3}});
   REQUIRE(asked);
   CHECK(asked->id == "weight-ratio");
@@ -280,12 +280,13 @@ TEST_CASE("of weights the difference of scores is asked for", "[online_softmax_s
   const std::set<std::string> choices(asked->choices.begin(), asked->choices.end());
   CHECK(choices.contains("1.5"));  // the scores' own ratio
   // Where all scores of the tile are one there is no second to compare with.
-  CHECK_FALSE(Shown(lab::Settings{{"preset", std::string("equal")}})->question({{0, 3}}));
+  CHECK_FALSE(ShownSoftmax(lab::Settings{{"preset", std::string("equal")}})->question({{0, 3}}));
 }
 
 TEST_CASE("a masked tile before any other has one right answer too", "[online_softmax_scene]") {
   for (const char* preset : {"masked", "all-masked"}) {
-    const auto asked = Shown(lab::Settings{{"preset", std::string(preset)}})->question({{0, 3}});
+    const auto asked =
+        ShownSoftmax(lab::Settings{{"preset", std::string(preset)}})->question({{0, 3}});
     REQUIRE(asked);
     CHECK(asked->id == "masked-tile");
     CHECK(scenes::answer_text(*asked) == "They stay 0");
