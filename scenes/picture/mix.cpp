@@ -172,6 +172,7 @@ class Mixer {
       for (Point& point : out.points) {
         point = carried(point, way->arrives ? way->end : way->begin, now);
       }
+      out.feet.clear();
       out.layer = Layer::over;
     } else if (step.how == How::moves) {
       follow(at(from_.strokes, step.from), out, e);

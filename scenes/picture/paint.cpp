@@ -239,6 +239,10 @@ class Painter {
                            : s.dashed                       ? Pen::dashed
                                                             : Pen::solid;
     canvas_.begin(s.of);
+    // A line on its way may have more points than it will have, or fewer.
+    const std::size_t tinted = std::min(s.points.size(), s.feet.size());
+    if (tinted > 1)
+      canvas_.under({s.points.data(), tinted}, {s.feet.data(), tinted}, faded(color, 0.18f));
     canvas_.line(s.points, {color, px(s.width + (bright ? 1.5f : 0)), kind});
     if (!s.arrow) return;
     const Point to = s.points.back(), from = s.points[s.points.size() - 2];

@@ -41,6 +41,8 @@ class Canvas {
   virtual void dot(Point center, float radius, Color color) = 0;
   virtual void triangle(Point a, Point b, Point c, Color color) = 0;
   virtual void line(std::span<const Point> points, const Pen& pen) = 0;
+  /// The area between the line and `feet`, the y below or above each of its points.
+  virtual void under(std::span<const Point> points, std::span<const float> feet, Color color) = 0;
   virtual void text(const Words& words, Color color) = 0;
 };
 

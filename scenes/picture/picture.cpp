@@ -266,6 +266,7 @@ class Inspector {
     fits_x(m.y, true);
     fits_x(m.low, false);
     fits_x(m.high, false);
+    if (m.base.size() > 1) fits_x(m.base, true);
     axis(m.ax, m.key);
     axis(m.ay, m.key);
     look_at(m.end, to_text(m.key));

@@ -182,7 +182,7 @@ enum Texture : std::uint8_t {
   kStriped,  ///< partly filled: lines across
   kHollow    ///< nothing there: only an outline
 };
-/// Cells in rows, or along axes. Without an axis they are square.
+/// Cells in rows, or along axes. Without an axis they are square, and those of a scale are by `widest`.
 struct Cells {
   Items items;          ///< a glyph is a Texture
   int columns = 0;      ///< of a grid; 0: one row
@@ -191,6 +191,8 @@ struct Cells {
   Name x = {}, y = {};  ///< band axes of the columns and the rows
   Name scale =
       {};  ///< cells have one size in all boxes with this scale; units where an axis has `high`
+  float widest =
+      1;  ///< how much wider than tall cells of a scale may be, in a wide and low picture
 };
 /// Words in a row, each as wide as it needs: choices to pick from, the steps of a method.
 /// If they do not all fit, those around the current or picked one are shown.
@@ -243,6 +245,7 @@ struct Curve {
   Act act = {};            ///< on a click on it or its end label
   Text end = {};           ///< label at its last point, in the box's right margin if it has one
   bool ends_free = false;  ///< `end` is drawn at the point unless that is near the margin
+  std::vector<double> base = {};  ///< the tinted area's other edge: one value, or one per point
 };
 /// Events on an axis.
 struct Ticks {

@@ -314,6 +314,7 @@ void Placer::cut_to_bands(Span& span, const Axis& axis) const {
 
 /// Cells of one scale have one size in all boxes: the largest for which all have room.
 void Placer::scale_cells() {
+  std::map<Name, float> widest;
   const auto units = [&](Name name, int cells) {
     const auto axis = axes_.find(name);
     return axis != axes_.end() && axis->second->high > 1 ? float(axis->second->high) : float(cells);
@@ -324,11 +325,16 @@ void Placer::scale_cells() {
       if (cells == nullptr || cells->scale.empty() || cells->items.count == 0) continue;
       const int columns = cells->columns > 0 ? cells->columns : cells->items.count;
       const int rows = (cells->items.count + columns - 1) / columns;
-      const float size = std::min(node->inside.width() / units(cells->x, columns),
-                                  node->inside.height() / units(cells->y, rows));
+      const Point size{node->inside.width() / units(cells->x, columns),
+                       node->inside.height() / units(cells->y, rows)};
+      widest[cells->scale] = cells->widest;
       const auto [found, fresh] = cell_.try_emplace(cells->scale, size);
-      if (!fresh) found->second = std::min(found->second, size);
+      Point& least = found->second;
+      if (!fresh) least = {std::min(least.x, size.x), std::min(least.y, size.y)};
     }
+  }
+  for (auto& [scale, size] : cell_) {
+    size = {std::min(size.x, widest.at(scale) * size.y), std::min(size.y, size.x)};
   }
   for (const Node* node : shown_) {
     for (const Mark& mark : node->box->marks) {
@@ -340,7 +346,7 @@ void Placer::scale_cells() {
         Span& span = found->second;
         const float whole = units(span.axis->name, std::max(span.axis->count, 1));
         const bool in_units = span.axis->high > 1;  // of which a cell has several
-        const float unit = cell_.at(cells->scale);
+        const float unit = upright ? cell_.at(cells->scale).y : cell_.at(cells->scale).x;
         const float size = in_units ? unit : std::max(std::floor(unit), 1.0f);
         const float length = std::min(size * whole, span.to - span.from);
         const float align = granted_ && upright ? 0 : span.axis->align;  // of one line all tops

@@ -14,6 +14,8 @@ namespace {
 constexpr float kMostCell = 40;  ///< design pixels: cells do not grow beyond this
 constexpr float kLeastCell = 3;  ///< smaller ones fold
 constexpr float kMostBar = 30, kMostLying = 22, kMostLine = 44;
+/// With much room a bar is thicker than that, to be seen from the last row.
+constexpr float kThickest = 80, kOfSlot = 0.72f;
 
 /// How far a value lies between the least and the most of those that are known.
 class Heat {
@@ -106,7 +108,7 @@ Placer::Grid Placer::grid_of(const Cells& m) const {
   grid.tall = share(grid.room.height(), grid.rows);
   if (!grid.x && !grid.y) {
     float side = std::min({grid.wide, grid.tall, px(kMostCell)});
-    if (!m.scale.empty()) side = std::min(side, cell_.at(m.scale));
+    if (!m.scale.empty()) side = std::min(side, cell_.at(m.scale).y);
     grid.wide = grid.tall = side > px(3) ? std::floor(side) : side;
   }
   if (grid.x) grid.wide = grid.x->slot;
@@ -327,11 +329,16 @@ void Placer::put_bar_value(const Bars& m, int item, Area bar, float slot, int di
   out_.words.back().patch = true;  // the outline of what was may run under it
 }
 
+float Placer::thick(float slot) const {
+  return std::min(px(kThickest), kOfSlot * slot);
+}
+
 void Placer::put_bar(const Bars& m, const Span& band, const Span& length, int item) {
   const bool upright = length.upright;
   const float value = m.items.value[item];
   const float most = upright ? kMostBar : kMostLying;
-  const float half = std::max(1.0f, std::min(band.slot * 0.72f, px(most))) / 2;
+  const float half =
+      std::max(1.0f, std::min(band.slot * 0.8f, std::max(px(most), thick(band.slot)))) / 2;
   const float middle = band.middle(item);
   const float foot = length.at(double(m.items.base[item]));
   const float end = std::isnan(value) ? foot : length.at(double(value));
@@ -498,7 +505,8 @@ void Placer::put(const Spans& m) {
     const float from = time.at(m.begin[k]), to = time.at(std::min(m.end[k], m.now));
     const int last = m.lane[k] + std::max<int>(items.glyph[k], 1) - 1;
     const float room = lanes.begin(last) + lanes.slot - lanes.begin(m.lane[k]);
-    const float tall = items.glyph[k] > 0 ? room : std::min(room, px(22));
+    const float tall =
+        items.glyph[k] > 0 ? room : std::min(room, std::max(px(kMostLying), thick(room)));
     const float top = lanes.begin(m.lane[k]) + (room - tall) / 2;
     const float apart = to - from > px(5) ? px(1) : 0;
     const Area area{from, top, std::max(to - apart, from + 1), top + tall - seam};

@@ -76,6 +76,8 @@ void Placer::put(const Curve& m) {
         if (dx < least && (dy < least || (many && dx < px(1.5f)))) continue;
       }
       stroke.points.push_back(at);
+      if (part == 0 && !m.base.empty())
+        stroke.feet.push_back(y.at(m.base[m.base.size() > 1 ? k : 0]));
     }
     if (stroke.points.size() > 1) out_.strokes.push_back(stroke);
     return stroke.points;

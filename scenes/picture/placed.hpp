@@ -92,6 +92,8 @@ struct Piece {
 struct Stroke {
   Identity of;
   std::vector<Point> points = {};
+  std::vector<float> feet =
+      {};           ///< y below (or above) each point, down to which the area is tinted
   float width = 1;  ///< design pixels
   bool dashed = false, curved = false, arrow = false;
   State state = State::plain;

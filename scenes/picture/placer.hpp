@@ -153,6 +153,7 @@ class Placer {
   void put(const Strip& strip);
   void put_stretch(const Strip& strip, int item, Area area);
   void put(const Bars& bars);
+  float thick(float slot) const;  ///< of a bar with much room
   void put_bar(const Bars& bars, const Span& band, const Span& length, int item);
   std::optional<float> curve_over(const Bars& bars, int item) const;
   void put_bar_value(const Bars& bars, int item, Area bar, float slot, int digits);
@@ -204,7 +205,7 @@ class Placer {
   std::map<Name, const Axis*> axes_;
   std::map<std::pair<Name, bool>, const Box*> lowest_;  ///< the box that labels an axis
   std::map<std::pair<Name, bool>, Span> spans_;         ///< by axis and whether upright
-  std::map<Name, float> cell_;                          ///< size of cells by their scale
+  std::map<Name, Point> cell_;                          ///< size of cells by their scale
   std::map<Name, int> rung_;                            ///< of texts of a group
   std::map<Key, Area> groups_;                          ///< of bands, over all their boxes
   std::vector<std::pair<Key, Area>> places_;

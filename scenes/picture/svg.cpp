@@ -121,6 +121,14 @@ class Writer final : public Canvas {
     }
     put("path", fmt::format("d=\"{}\" {}", path, stroked(pen)));
   }
+  void under(std::span<const Point> points, std::span<const float> feet, Color color) override {
+    std::string path;
+    for (std::size_t k = 0; k < points.size(); ++k)
+      path += fmt::format("{:.2f},{:.2f} ", points[k].x, points[k].y);
+    for (std::size_t k = points.size(); k-- > 0;)
+      path += fmt::format("{:.2f},{:.2f} ", points[k].x, feet[k]);
+    put("polygon", fmt::format("points=\"{}\" {}", path, filled(color)));
+  }
   void text(const Words& w, Color color) override {
     const Type& type = kTypes[static_cast<std::size_t>(w.face)];
     put("text",

@@ -62,15 +62,22 @@ std::vector<std::string> targets(std::string_view text, std::string_view kind) {
   return found;
 }
 
-/// Markdown of one paragraph as it reads: labels of links, no marks of code and emphasis, one line.
+/// Markdown of one paragraph as it reads: labels of links, no marks of emphasis, code as it is, one line.
 std::string plain(std::string_view markdown) {
   std::string text;
+  bool code = false, link = false;
   for (std::size_t i = 0; i < markdown.size(); ++i) {
     const char c = markdown[i];
-    if (c == '`' || c == '*' || c == '[') continue;
-    if (c == ']' && i + 1 < markdown.size() && markdown[i + 1] == '(') {
+    if (c == '`') {
+      code = !code;
+    } else if (!code && c == '[' &&
+               markdown.substr(std::min(markdown.find(']', i), markdown.size()))
+                   .starts_with("](")) {
+      link = true;
+    } else if (link && c == ']') {
       i = std::min(markdown.find(')', i), markdown.size());
-    } else {
+      link = false;
+    } else if (code || c != '*') {
       text += c == '\n' ? ' ' : c;
     }
   }

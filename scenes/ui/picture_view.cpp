@@ -72,6 +72,18 @@ class WindowCanvas final : public picture::Canvas {
       list_.AddPolyline(line_.data(), static_cast<int>(line_.size()), color, 0, pen.thickness);
     }
   }
+  /// Without anti-aliasing, which would show the seams; the line covers the edge.
+  void under(std::span<const Point> points, std::span<const float> feet, Color color) override {
+    const ImU32 ink = packed(color);
+    const ImVec2 white = ImGui::GetFontTexUvWhitePixel();
+    const int parts = static_cast<int>(points.size()) - 1;
+    list_.PrimReserve(6 * parts, 4 * parts);
+    for (std::size_t k = 1; k < points.size(); ++k) {
+      const Point from = points[k - 1], to = points[k];
+      list_.PrimQuadUV(at(from), at(to), {to.x, feet[k]}, {from.x, feet[k - 1]}, white, white,
+                       white, white, ink);
+    }
+  }
   void text(const picture::Words& words, Color color) override {
     draw_text_in({std::round(words.area.x0), std::round(words.area.y0)}, words.text,
                  font_of(words.face), packed(color));

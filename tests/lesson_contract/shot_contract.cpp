@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <set>
@@ -21,6 +22,107 @@ namespace {
 
 constexpr float kSubject = 0.55f;  ///< of the picture
 constexpr int kMostBoxes = 3;
+constexpr float kInk = 0.12f;  ///< of the subject: what is not background
+/// Stops whose point is how little there is: a part of an axis that stays over the path, or numbers near 0.
+constexpr float kSparseInk = 0.025f;
+constexpr std::pair<std::string_view, std::string_view> kSparse[] = {
+    {"coalescing", "All lanes, one address"},
+    {"latency-hiding", "One load at a time"},
+    {"latency-hiding", "Issue, and go on"},
+    {"latency-hiding", "The wait is paid once"},
+    {"latency-hiding", "What a kernel cannot see"},
+    {"online-softmax", "Why not simply add up exp(s)?"},
+    {"flash-attention-3", "Copies run ahead"},
+    {"flash-attention-3", "Ping-pong: two warpgroups take turns"},
+    {"flash-attention-3", "Inside a warpgroup too"},
+    {"attention-backward", "Weights pull together"},
+    {"attention-backward", "One wrong number per query spoils three matrices"}};
+
+/// Counts the points of a fine grid in some areas that something is drawn on.
+class Grid {
+ public:
+  explicit Grid(const picture::Placed& placed)
+      : placed_(placed),
+        columns_(std::max(1, static_cast<int>(placed.area.width() / kStep))),
+        rows_(std::max(1, static_cast<int>(placed.area.height() / kStep))),
+        drawn_(static_cast<std::size_t>(columns_) * static_cast<std::size_t>(rows_)) {
+    for (const picture::Piece& piece : placed.pieces) add(piece);
+    for (const picture::Stroke& stroke : placed.strokes) add(stroke);
+    for (const picture::Words& words : placed.words) fill(words.area, 4);  // letters are thin
+  }
+  float share(const std::vector<Area>& areas) const {
+    int all = 0, drawn = 0;
+    for (int row = 0; row < rows_; ++row) {
+      for (int column = 0; column < columns_; ++column) {
+        const picture::Point at{placed_.area.x0 + (static_cast<float>(column) + 0.5f) * kStep,
+                                placed_.area.y0 + (static_cast<float>(row) + 0.5f) * kStep};
+        if (std::none_of(areas.begin(), areas.end(), [&](const Area& a) { return a.holds(at); }))
+          continue;
+        ++all;
+        drawn += drawn_[index(column, row)] ? 1 : 0;
+      }
+    }
+    return static_cast<float>(drawn) / static_cast<float>(std::max(all, 1));
+  }
+
+ private:
+  static constexpr float kStep = 2;
+
+  std::size_t index(int column, int row) const {
+    return static_cast<std::size_t>(row) * static_cast<std::size_t>(columns_) +
+           static_cast<std::size_t>(column);
+  }
+  /// One point of the grid in `one_in`.
+  void fill(const Area& area, int one_in = 1) {
+    const auto along = [](float from, float at, int most) {
+      return std::clamp(static_cast<int>(std::lround((at - from) / kStep)), 0, most);
+    };
+    for (int row = along(placed_.area.y0, area.y0, rows_);
+         row < along(placed_.area.y0, area.y1, rows_); ++row) {
+      for (int column = along(placed_.area.x0, area.x0, columns_);
+           column < along(placed_.area.x0, area.x1, columns_); ++column) {
+        if ((row + column) % one_in == 0) drawn_[index(column, row)] = true;
+      }
+    }
+  }
+  void add(const picture::Piece& piece) {
+    const Area& a = piece.area;
+    switch (piece.kind) {
+      case picture::Piece::wash:
+      case picture::Piece::slab:
+      case picture::Piece::stripes:
+        return;
+      case picture::Piece::outline:
+      case picture::Piece::dashed:
+      case picture::Piece::frame:
+        fill({a.x0, a.y0, a.x1, a.y0 + kStep});
+        fill({a.x0, a.y1 - kStep, a.x1, a.y1});
+        fill({a.x0, a.y0, a.x0 + kStep, a.y1});
+        return fill({a.x1 - kStep, a.y0, a.x1, a.y1});
+      default:
+        return fill(a, piece.kind == picture::Piece::hatch ? 2 : 1);
+    }
+  }
+  void add(const picture::Stroke& stroke) {
+    for (std::size_t k = 1; k < stroke.points.size(); ++k) {
+      const picture::Point from = stroke.points[k - 1], to = stroke.points[k];
+      const int steps = 1 + static_cast<int>(std::hypot(to.x - from.x, to.y - from.y) / kStep);
+      for (int step = 0; step <= steps; ++step) {
+        const float share = static_cast<float>(step) / static_cast<float>(steps);
+        const float x = from.x + share * (to.x - from.x), y = from.y + share * (to.y - from.y);
+        const float half = std::max(stroke.width, kStep) / 2;
+        fill({x - half, y - half, x + half, y + half});
+        if (k >= stroke.feet.size()) continue;
+        const float foot = stroke.feet[k - 1] + share * (stroke.feet[k] - stroke.feet[k - 1]);
+        fill({x - half, std::min(y, foot), x + half, std::max(y, foot)});
+      }
+    }
+  }
+
+  const picture::Placed& placed_;
+  const int columns_, rows_;
+  std::vector<bool> drawn_;
+};
 
 /// Boxes that stand as one: rows that stand close together, strips on the axes of a matrix.
 struct Group {
@@ -42,6 +144,14 @@ class Standing {
     join();
   }
   int boxes() const { return static_cast<int>(groups_.size()); }
+  /// What is lit.
+  std::vector<Area> lit() const {
+    std::vector<Area> areas;
+    for (const Group& group : groups_) {
+      if (group.lit) areas.push_back(group.area);
+    }
+    return areas;
+  }
   /// What is lit takes so much of the picture below its headline.
   float subject() const {
     float lit = 0;
@@ -214,6 +324,12 @@ void check_stops(const lab::Lesson& lesson) {
           faults += fmt::format("{}x{}: no {}\n", area.width(), area.height(), each);
         }
         const Standing standing(whole, placed, stop.light);
+        const float ink = Grid(placed).share(standing.lit());
+        const bool sparse = std::any_of(
+            std::begin(kSparse), std::end(kSparse),
+            [&](const auto& each) { return each.first == id && each.second == stop.title; });
+        if (ink < (sparse ? kSparseInk : kInk))
+          faults += fmt::format("{}x{}: ink {:.1f} %\n", area.width(), area.height(), 100 * ink);
         if (standing.boxes() <= kMostBoxes && standing.subject() >= kSubject) continue;
         faults += fmt::format("{}x{}: {} boxes, subject {:.0f} %\n", area.width(), area.height(),
                               standing.boxes(), 100 * standing.subject());

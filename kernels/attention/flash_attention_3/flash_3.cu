@@ -229,10 +229,14 @@ struct Consumer {
       hide<T>(s, task.rule, row, tile * T::kKeys, one_more);  // [step: masks]
     }
     float best[2];
+    [[maybe_unused]] const float sums[] = {rows.sum[0], rows.sum[1]};
     highest<T>(best, s);                                         // [step: maximum]
     weigh<T, kMasked>(s, rows, rescale, best, task.scale_log2);  // [step: weights]
     settle(s);  // here, not where they are used: products are in flight in between
-    if (tape.does(Fault::skip_rescale)) rescale[0] = rescale[1] = 1.0f;
+    for (int half = 0; half < 2 && tape.does(Fault::skip_rescale); ++half) {
+      rows.sum[half] += sums[half] * (1 - rescale[half]);  // as if it had not been rescaled
+      rescale[half] = 1.0f;
+    }
     tape.note(at(kEndsSoftmax), number);
     if constexpr (Tape::kRecords) record(best, rescale, tile, number);
   }

@@ -117,8 +117,9 @@ Box AttentionBackwardScene::strips(const BackwardMoment& now) const {
 
 Box AttentionBackwardScene::scores(const BackwardMoment& now) const {
   Cells grid = score_cells(trace_, [&](int q, int k) { return fate(now, q, k); });
-  // Square if the tiles are; otherwise each side uses all of its space.
+  // Nearly square if the tiles are square; otherwise each side uses all of its space.
   if (trace_.plan.q_tiles == trace_.plan.k_tiles) grid.scale = "tile";
+  grid.widest = 2.5f;
   Box made = box({"scores"}, {std::move(grid)}, text("P: queries × keys", "P"),
                  {.weight = 1, .least_width = 8, .place = Place::registers});
   made.least_height = std::clamp(0.38f * static_cast<float>(trace_.plan.q_tiles), 3.1f, 6.8f);

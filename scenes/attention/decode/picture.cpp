@@ -212,6 +212,14 @@ Box DecodeScene::intensity() const {
                             text(significant(value, 3)), 0, {"scheme", lane}));
   }
   bars.items.about = {{"scheme", {0, numbers(bars.items.count)}}};
+  // Where memory sets the rate.
+  made.marks.emplace_back(Curve{.key = {"memory_bound"},
+                                .x = {0, decode::kRidge},
+                                .y = {0, 0},
+                                .ax = "intensity",
+                                .ay = "scheme_lane",
+                                .state = State::to_come,
+                                .base = {static_cast<double>(bars.items.count)}});
   made.marks.emplace_back(std::move(bars));
   for (Curve& end : ends) made.marks.emplace_back(std::move(end));
   made.marks.emplace_back(Rule{.key = {"ridge"},
@@ -219,9 +227,10 @@ Box DecodeScene::intensity() const {
                                .at = decode::kRidge,
                                .state = State::done,
                                .label = text(fmt::format("ridge {:.0f}", decode::kRidge))});
-  return labelled({"intensity_box"}, std::move(made),
-                  text("FLOP per byte of cache, and the ridge", "FLOP per byte of cache", "FLOP/B"),
-                  {.rank = 2, .weight = 1.3f, .least_height = 5});
+  return labelled(
+      {"intensity_box"}, std::move(made),
+      text("FLOP per byte: memory-bound to the ridge", "FLOP per byte of cache", "FLOP/B"),
+      {.rank = 2, .weight = 1.3f, .least_height = 5});
 }
 
 }  // namespace tilestep::scenes

@@ -162,6 +162,7 @@ Box DecodeScene::batch_chart() const {
     cache.state = own ? State::plain : State::to_come;
     cache.flags = own ? kPicked : kNone;
     cache.about = {"scheme", static_cast<int>(scheme)};
+    if (own) cache.base = {0};
     cache.end = text(std::string(name_of(scheme)));
     made.marks.emplace_back(std::move(cache));
   }

@@ -167,8 +167,9 @@ Box FlashAttentionScene::scores(const FlashMoment& now) const {
   grid.items.per_row = grid.columns = across;
   grid.x = "k";
   grid.y = "q";
-  // Square if the tiles are; otherwise each side uses all of its space.
+  // Nearly square if the tiles are square; otherwise each side uses all of its space.
   if (trace_.plan.q_tiles == across) grid.scale = "tile";
+  grid.widest = 2.5f;
   grid.items.act = {Act::go};
   std::vector<int> steps;
   for (int i = 0; i < grid.items.count; ++i) {

@@ -30,7 +30,7 @@ std::string FlashAttentionScene::sentence_of_rows(const FlashMoment& now) const 
         return fmt::format("Nothing computed yet: Q and K become {}, one scale per tile.",
                            name_of(trace_.dtype));
       }
-      return fmt::format("Nothing computed yet: {}, one tile of queries each.",
+      return fmt::format("Nothing computed yet: {} per head, one tile of queries each.",
                          counted(plan.q_tiles, "block"));
   }
 }

@@ -14,7 +14,7 @@ using words::counted, words::number;
 
 std::string FlashAttention3Scene::sentence(const LaneMoment& now) const {
   if (now.now == nullptr) {
-    return fmt::format("Nothing yet: one warp will copy, {} of 64 queries each will multiply.",
+    return fmt::format("Nothing yet: one thread will copy, {} of 64 queries each will multiply.",
                        counted(consumers(), "warpgroup"));
   }
   if (judged(now))

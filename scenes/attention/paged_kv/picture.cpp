@@ -137,8 +137,7 @@ Box PagedKvScene::pool(Cursor cursor) const {
                                               : fmt::format("R{}", owner));
     cells.items.tone.each.push_back(tone_of(owner));
     cells.items.glyph.each.push_back(owner < 0 ? kHollow : kSolid);
-    // A question asks which part of a page is read: draw whole pages then.
-    const int tokens = owner < 0 ? 0 : reading(cursor) ? size : now->filled[i];
+    const int tokens = owner < 0 ? 0 : now->filled[i];
     filled.items.value.each.push_back(float(tokens));
     filled.items.names.push_back(tokens == 0 || reading(cursor) ? std::string()
                                                                 : std::to_string(tokens));

@@ -299,7 +299,8 @@ Box LatencyHidingScene::law(Cursor cursor) const {
                                   .ay = "rate",
                                   .tone = 5,
                                   .flags = kPicked,
-                                  .about = {"flight", 0}});
+                                  .about = {"flight", 0},
+                                  .base = {0}});
     plot.marks.emplace_back(
         Rule{.key = {"enough"}, .axis = "rate", .at = all->enough, .label = text("9/10")});
     const double each = all->enough / 2 / trace_.multiprocessors;

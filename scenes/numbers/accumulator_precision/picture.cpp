@@ -193,6 +193,7 @@ Box AccumulatorPrecisionScene::plot(const RunningSum& sum, const AccumulatorMome
   before.dashed = to_come.dashed = true;
   before.about = to_come.about = {"exact", 0};
   to_come.state = State::to_come;
+  before.base = to_come.base = {0};
   named(to_come, "exact", trace_.exact.back());
   Box made =
       box({"plot"}, {to_come, before}, {}, {.least_height = 3, .left = 3, .right = margin()});
@@ -207,6 +208,10 @@ Box AccumulatorPrecisionScene::plot(const RunningSum& sum, const AccumulatorMome
     one.tone = tone_of(a->method);
     one.dashed = dashed(a->method);
     one.flags = a == &sum.a ? kPicked : kNone;
+    if (a == &sum.a) {  // its error so far
+      one.base = curve({}, -1, now.known(), exact).y;
+      one.base.resize(one.y.size());
+    }
     one.ends_free = true;
     one.about = {"accumulator", one.key.i};
     one.act = {Act::pick, "accumulator"};
@@ -393,8 +398,18 @@ Box AccumulatorPrecisionScene::neighbours(const RunningSum& sum, const Accumulat
     add(number, exists ? sum.say(number) : "nothing", exists ? State::plain : State::to_come);
   }
   std::string decides = ", toward 0";
+  std::vector<Curve> basins;  // what rounds to either neighbour
   if (trace_.rounding == Rounding::nearest) {
     const double halfway = (v.below + v.above) / 2;
+    for (const bool up : {false, true}) {
+      basins.push_back({.key = {"rounds_to", up ? 1 : 0},
+                        .x = {up ? halfway : v.below, up ? v.above : halfway},
+                        .y = {0.9, 0.9},
+                        .ax = "value",
+                        .ay = "level",
+                        .state = up ? State::to_come : State::plain,
+                        .base = {-0.9}});
+    }
     add(halfway, "halfway " + sum.say(halfway), State::to_come);
     decides.clear();
   } else if (trace_.rounding == Rounding::stochastic) {
@@ -424,6 +439,7 @@ Box AccumulatorPrecisionScene::neighbours(const RunningSum& sum, const Accumulat
                       State::done,
                       text(exact + decides, decides.empty() ? "" : exact)},
                 rest};
+  made.marks.insert(made.marks.begin(), basins.begin(), basins.end());
   if (now.rounded) {
     made.marks.emplace_back(Arrow{{"line_after", 1}, "value", v.unrounded, rests, landed});
   }

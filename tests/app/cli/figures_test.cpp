@@ -179,6 +179,8 @@ TEST_CASE("the text on tiling quotes what was recorded", "[figures]") {
        fmt::format("counted {:.1f} billion of them at 4096³ before and {:.1f} billion after",
                    counted("data_wavefronts", "coalesced"),
                    counted("data_wavefronts", "shared-tile")));
+  says("matmul/tiling", fmt::format("{:.1f} billion of them for shared memory",
+                                    counted("shared_wavefronts", "shared-tile")));
   says("matmul/tiling",
        fmt::format(
            "would reach {:.1f} TFLOP/s there; it reaches {:.1f} TFLOP/s on the H200, or {:.0f} %",
@@ -265,11 +267,8 @@ TEST_CASE("the text on decoding quotes what was recorded", "[figures]") {
                    "by a block per K/V head",
                    batch("equal pieces", "1"), batch("a block each", "1")));
   CHECK(batch("equal pieces", "16") == Approx(batch("a block each", "16")).epsilon(0.02));
-  const auto ladder = [&](const char* rung) {
-    return in(bench, "ladder_measured", "bandwidth", {{"rung", rung}});
-  };
   says("attention/decode", fmt::format("even slower, {:.0f} GB/s against {:.0f} GB/s",
-                                       ladder("paged-even-splits"), ladder("paged-one-block")));
+                                       batch("equal pieces", "64"), batch("a block each", "64")));
   const auto format = [&](const char* column, const char* type) {
     return in(bench, "formats", column, {{"kv_dtype", type}, {"page_size", "16"}});
   };
@@ -286,7 +285,7 @@ TEST_CASE("the text on decoding quotes what was recorded", "[figures]") {
                   format("issue_slots", "fp8"), format("issue_slots", "int4")));
   says("attention/decode", fmt::format("reaches {:.0f} TFLOP/s on an H200 (*MLA*",
                                        in(bench, "latent", "tflops",
-                                          {{"rung", "a cluster each"}, {"page_size", "256"}})));
+                                          {{"rung", "a cluster each"}, {"page_size", "64"}})));
 }
 
 TEST_CASE("the text on a paged cache quotes what was recorded", "[figures]") {

@@ -546,6 +546,8 @@ TEST_CASE("a curve lights up with whom it is of, and a click on it picks them", 
 struct Drawn final : Canvas {
   std::vector<std::pair<Area, float>> outlines;  ///< and half of their thickness
   std::map<std::string, Color> fills;            ///< by key, the last of each
+  std::map<float, float> below;                  ///< height of the tinted area by x
+  Color tint = {};
   std::string now;
   void begin(const Identity& of) override { now = to_text(of.key); }
   void fill(const Area&, Color color, float) override { fills[now] = color; }
@@ -556,8 +558,40 @@ struct Drawn final : Canvas {
   void dot(Point, float, Color) override {}
   void triangle(Point, Point, Point, Color) override {}
   void line(std::span<const Point>, const Pen&) override {}
+  void under(std::span<const Point> points, std::span<const float> feet, Color color) override {
+    tint = color;
+    for (std::size_t k = 0; k < points.size(); ++k) below[points[k].x] = feet[k] - points[k].y;
+  }
   void text(const Words&, Color) override {}
 };
+
+TEST_CASE("the area between a curve and its base is tinted, and light", "[picture]") {
+  Picture picture{{}, {{.name = "x", .high = 4}, {.name = "y", .high = 10}}, {}};
+  Curve curve{.key = {"sum"}, .x = {0, 2, 4}, .y = {2, 4, 5}, .ax = "x", .ay = "y"};
+  curve.base = {2, 6, 5};
+  picture.root = box({"plot"}, {curve});
+  const Area area{0, 0, 400, 200};
+  const auto drawn = [&] {
+    CHECK(problems(picture) == std::vector<std::string>{});
+    Drawn canvas;
+    paint(place(picture, area, Typewriter()), {}, Typewriter(), {}, area, canvas);
+    return canvas;
+  };
+  const Drawn between = drawn();
+  REQUIRE(between.below.size() == 3);
+  CHECK(between.tint.alpha < 0.5f);
+  std::vector<float> heights;
+  for (const auto& [x, height] : between.below) heights.push_back(height);
+  CHECK(heights[0] == Approx(0).margin(0.01));
+  CHECK(heights[1] < -10);  // the base is above the line
+  CHECK(heights[2] == Approx(0).margin(0.01));
+  std::get<Curve>(picture.root.marks[0]).base = {0};
+  const Drawn down = drawn();
+  REQUIRE(down.below.size() == 3);
+  for (const auto& [x, height] : down.below) CHECK(height > 10);
+  std::get<Curve>(picture.root.marks[0]).base = {0, 1};
+  CHECK(problems(picture).size() == 1);
+}
 
 TEST_CASE("where a stop lights something the rest fades, and what is lit keeps its colour",
           "[picture]") {

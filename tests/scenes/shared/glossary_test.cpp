@@ -116,6 +116,12 @@ TEST_CASE("a term is said in two to five sentences, the first of which stands al
   }
 }
 
+TEST_CASE("a first sentence keeps the code in it, and of links the label", "[scenes_shared]") {
+  CHECK(scenes::first_sentence("Each is\n`C[i][j] = a * b`, *with* [a tile](term:tile). Next.") ==
+        "Each is C[i][j] = a * b, with a tile.");
+  CHECK(scenes::first_sentence("[open") == "[open");
+}
+
 TEST_CASE("each link of the glossary leads somewhere", "[scenes_shared]") {
   const std::set<std::string> lessons = lesson_names();
   const auto is_lesson = [&](const std::string& name) { return lessons.contains(name); };

@@ -151,9 +151,10 @@ BrokenResult result_of(const Run& run, const Outcome& shown, const Stale& stale)
   result.wrong = wrong_numbers(shown, run.exact);
   result.stale_request = stale.request;
   result.stale_page = stale.request < 0 ? -1 : stale.page;
-  result.outcome = stale.request < 0
-                       ? "there is no page that could be stale"
-                       : fmt::format("page {} is read for a request that gave it back", stale.page);
+  result.outcome =
+      stale.request < 0
+          ? "there is no page that could be stale"
+          : fmt::format("page {} is read for a request that does not have it", stale.page);
   return result;
 }
 

@@ -13,7 +13,7 @@ using Shown = tests::Shown<FlashAttentionScene>;
 
 namespace {
 
-lab::Settings with(const char* dtype, bool smooth_k = true) {
+lab::Settings quantized(const char* dtype, bool smooth_k = true) {
   return {{"seq", std::int64_t{192}},      {"heads", std::int64_t{1}},
           {"head_dim", std::string("64")}, {"data", std::string("outliers")},
           {"dtype", std::string(dtype)},   {"smooth_k", smooth_k}};
@@ -25,7 +25,7 @@ TEST_CASE("FlashAttention: what 8 bits cost is seen at the end, as the trace has
           "[flash_attention_scene]") {
   for (const char* dtype : {"fp8", "int8"}) {
     for (const bool smooth_k : {false, true}) {
-      Shown shown(with(dtype, smooth_k));
+      Shown shown(quantized(dtype, smooth_k));
       const auto& trace = shown.trace();
       REQUIRE(trace.quantized.size() == flash_attention::kQuantizedRows);
       const int places = shown->steps().places();
@@ -63,7 +63,7 @@ TEST_CASE("FlashAttention: what 8 bits cost is seen at the end, as the trace has
 
 TEST_CASE("FlashAttention: the format that is furthest off is asked for, and the trace knows it",
           "[flash_attention_scene]") {
-  Shown shown(with("fp8"));
+  Shown shown(quantized("fp8"));
   const auto& rows = shown.trace().quantized;
   const int last = shown->steps().tiles - 1;
   const Cursor before = {last, shown->steps().last_phase(last)};
@@ -77,7 +77,7 @@ TEST_CASE("FlashAttention: the format that is furthest off is asked for, and the
 }
 
 TEST_CASE("FlashAttention: bytes of 8 bits run up to what was traced", "[flash_attention_scene]") {
-  Shown shown(with("int8"));
+  Shown shown(quantized("int8"));
   bool scales = false;
   for (const flash_attention::LedgerRow& row : shown.trace().ledger) {
     CAPTURE(name_of(row.tensor));
@@ -95,7 +95,7 @@ TEST_CASE("FlashAttention: bytes of 8 bits run up to what was traced", "[flash_a
 
 TEST_CASE("FlashAttention: with scores in 8 bits the kernel's own source is shown",
           "[flash_attention_scene]") {
-  Shown shown(with("fp8"));
+  Shown shown(quantized("fp8"));
   const scenes::SourceMark mark = shown->source({{1, 0}});
   CHECK(mark.path.find("quantized.cu") != std::string::npos);
   CHECK(mark.current > 0);
