@@ -465,24 +465,26 @@ void Placer::put(const Strip& m) {
   }
 }
 
-/// What is used of it lies filled on what is wasted.
+constexpr int kWastedPart = 128;
+
+/// What is used of it is filled, what is wasted hatched.
 void Placer::put_stretch(const Strip& m, int item, Area area) {
   const Area inner{area.x0 + px(0.5f), area.y0, area.x1 - px(0.5f), area.y1};
   put_item(m.items, item, inner, Piece::outline);
   if ((m.items.flags[item] & kWas) != 0) return;
-  if (m.items.state[item] != State::to_come) {
-    put_item(m.items, item, inner, Piece::hatch, 1).state = State::wasted;
-  }
   const std::uint64_t used = m.used.empty() ? ~0ull : m.used[item];
-  const auto is_used = [&](int b) { return b < m.bytes && (used >> b & 1u) != 0; };
+  const auto is_used = [&](int b) { return (used >> b & 1u) != 0; };
   const float byte = area.width() / float(m.bytes);
   for (int b = 0; b < m.bytes; ++b) {
-    if (!is_used(b)) continue;
     const int first = b;
-    while (is_used(b + 1)) ++b;
+    while (b + 1 < m.bytes && is_used(b + 1) == is_used(first)) ++b;
     const float from = area.x0 + byte * float(first), to = area.x0 + byte * float(b + 1);
-    put_item(m.items, item, {from, area.y0, std::max(to - px(0.5f), from + px(1)), area.y1},
-             Piece::fill, 2 + first);
+    const Area part{from, area.y0, std::max(to - px(0.5f), from + px(1)), area.y1};
+    if (is_used(first)) {
+      put_item(m.items, item, part, Piece::fill, 2 + first);
+    } else if (m.items.state[item] != State::to_come) {
+      put_item(m.items, item, part, Piece::hatch, kWastedPart + first).state = State::wasted;
+    }
   }
 }
 

@@ -221,14 +221,15 @@ Box MoeRoutingScene::outputs(Cursor cursor, int followed) const {
     cells.items.glyph.each.push_back(lost ? kHollow : kSolid);
     experts.push_back(lost ? -1 : each.expert[kept - each.slot.begin()]);
     if (!lost) continue;
+    passing.push_back(t);
+    if (t != followed) continue;  // seventeen lines through each other's cells say less than the x
     ++past.items.count;
     past.items.ids.push_back(t);
     past.from.push_back({{"token", t}, 0, 0.16f});
     past.to.push_back({{"out", t}, 0, 0.16f});
-    passing.push_back(t);
   }
   cells.items.about = {{"token", {0, numbers(count)}}, {"expert", {0, experts}}};
-  past.items.about = {{"token", {0, passing}}};
+  past.items.about = {{"token", {0, past.items.ids}}};
   const auto lost = std::ssize(passing);
   const std::string of_one =
       fmt::format("token {}: {}", followed, formula(followed, cursor).back());

@@ -174,7 +174,10 @@ Items HopperGemmScene::stage_parts(const HopperMoment& now) const {
                           : trace_.stages > 5 ? std::to_string(k)
                           : halves > 1        ? fmt::format("{}{}{}", letter, k, name_of_half(half))
                                               : fmt::format("{} {}", letter, k));
-    if (copied || at_stage(now, s, {What::expects})) parts.state.each[i] = State::current;
+    const auto life = now.lives.find(k);
+    const bool asked = !has_tma() || (life != now.lives.end() && life->second.copies != kNever);
+    if (!asked) parts.state.each[i] = State::to_come;  // announced, and nothing more
+    if (copied) parts.state.each[i] = State::current;
     if (stage.overwritten || stage.read_early) parts.state.each[i] = State::wrong;
     const Key from = is_a ? Key{"A", at.row, k % per_tile} : Key{"B", k % per_tile, at.column};
     parts.ways.push_back(copied ? Way{from, {}, is_a ? 0 : 1, true} : Way{});
