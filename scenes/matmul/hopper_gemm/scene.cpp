@@ -298,8 +298,9 @@ std::vector<Readout> HopperGemmScene::readouts(const View& view) const {
   add("in_use", "stages in use", clocked_ ? std::to_string(in_use) : "—",
       clocked_ ? fmt::format("of {}", trace_.stages) : "", traced,
       fmt::format("Stages that hold a k-tile, or wait for one. Traced on {}.", device));
-  add("ahead", "k-tiles ahead", clocked_ ? std::to_string(now.copied - now.released) : "—", "",
-      derived, "k-tiles whose copies are issued, less those that all consumers have released");
+  add("ahead", "k-tiles ahead",
+      clocked_ ? std::to_string(std::max(now.copied - now.released, 0)) : "—", "", derived,
+      "k-tiles whose copies are issued, less those that all consumers have released");
   return all;
 }
 
