@@ -187,8 +187,11 @@ void draw_stop_card(ShellState& state) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const std::string title =
       fmt::format("{}/{}  {}", reading.stop + 1, reading.guide->stops.size(), stop.title);
-  const std::string sentence =
-      waits(state, reading, reading.stop) == Waits::no ? scenes::first_sentence(stop.text) : "";
+  std::string sentence;
+  if (waits(state, reading, reading.stop) == Waits::no) {
+    sentence = scenes::first_sentence(stop.text);
+    if (!stop.rescales.empty()) sentence += " " + stop.says_new_ranges();
+  }
   const ImVec2 bold = ui::text_size(title, Font::body_bold),
                note = ui::text_size(sentence, Font::note);
   const bool beside = bold.x + px(16) + note.x <= ImGui::GetContentRegionAvail().x;

@@ -73,15 +73,15 @@ GuideStop stop_of(std::string_view words, const lab::Knobs& knobs) {
   for (const std::string_view word : split(words, ' ')) {
     const std::size_t equals = word.find('=');
     const std::string_view id = word.substr(0, equals);
-    static const std::set<std::string, std::less<>> own = {"step", "phase", "light",  "kind",
-                                                           "tab",  "view",  "filter", "ask"};
+    static const std::set<std::string, std::less<>> own = {
+        "step", "phase", "light", "kind", "tab", "view", "filter", "ask", "rescale"};
     const bool known = own.count(id) > 0;
     const std::vector<std::string> ids = knob_ids(knobs);
     if (equals == std::string_view::npos ||
         (!known && std::find(ids.begin(), ids.end(), id) == ids.end())) {
       throw Error(
           fmt::format("a stop has no '{}'; it may have step=, phase=, light=, kind=, tab=, view=, "
-                      "filter=, ask= and the knobs {}",
+                      "filter=, ask=, rescale= and the knobs {}",
                       word, fmt::join(ids, ", ")));
     }
     if (!seen.emplace(id).second)
@@ -113,6 +113,8 @@ GuideStop stop_of(std::string_view words, const lab::Knobs& knobs) {
       std::replace(stop.filtered.begin(), stop.filtered.end(), '_', ' ');
     } else if (id == "ask") {
       stop.ask = value;
+    } else if (id == "rescale") {
+      for (const std::string_view axis : split(value, ',')) stop.rescales.emplace_back(axis);
     } else {
       knobs.set(stop.settings, word);
     }
@@ -220,6 +222,9 @@ class Reader {
     const std::string_view bare = trimmed(part_);
     std::string& target = more_ ? guide_.more : of_stop ? guide_.stops.back().text : guide_.intro;
     if (!bare.empty()) target = std::string(bare) + "\n";
+    if (of_stop && !guide_.stops.back().rescales.empty()) {
+      target += "\n" + guide_.stops.back().says_new_ranges() + "\n";
+    }
     part_.clear();
     first_line_ = line_ + 1;
   }
@@ -281,6 +286,15 @@ std::vector<std::string> GuideStop::subject() const {
     if (link.target.starts_with(kLight)) keys.push_back(link.target.substr(kLight.size()));
   }
   return keys;
+}
+
+std::string GuideStop::says_new_ranges() const {
+  std::vector<std::string> names = rescales;
+  for (std::string& name : names) {
+    if (name == "l") name = "ℓ";
+    std::replace(name.begin(), name.end(), '_', ' ');
+  }
+  return fmt::format("New axis range: {}.", fmt::join(names, ", "));
 }
 
 int phase_of(const GuideStop& stop, const std::vector<std::string>& names) {

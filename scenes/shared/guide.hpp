@@ -45,8 +45,11 @@ struct GuideStop {
   std::string tab;                 ///< "data", "measured", "kernel" or empty: that overlay opens
   std::string view;  ///< of the Measured tab, by name; empty: the one that was chosen last
   std::string filter,
-      filtered;            ///< a filter of that view by id, and its value; empty: unchanged
-  std::string ask;         ///< kind of the question before `step`; empty: none
+      filtered;     ///< a filter of that view by id, and its value; empty: unchanged
+  std::string ask;  ///< kind of the question before `step`; empty: none
+  /// Axes with numbers whose ends are not those of the stop before: the text says so at its end.
+  std::vector<std::string> rescales;
+  std::string says_new_ranges() const;
   std::vector<Try> tries;  ///< the chips of `text`, in its order
   /// Its subject: the things it lights and those its text can light.
   std::vector<std::string> subject() const;

@@ -4,6 +4,7 @@
 
 #include "kernels/lessons.hpp"
 #include "scenes/picture/compare.hpp"
+#include "scenes/picture/shot.hpp"
 #include "scenes/shared/guide.hpp"
 #include "scenes/shared/questions.hpp"
 #include "tests/lesson_contract/knob_cases.hpp"
@@ -147,6 +148,55 @@ void check_scales(const lab::Lesson& lesson) {
   }
 }
 
+/// The ends of each axis of numbers on show at a stop.
+std::map<std::string, std::pair<double, double>> ends_of(const Scene& scene,
+                                                         const scenes::GuideStop& stop) {
+  constexpr picture::Area kArea{0, 0, 832, 447};
+  const ui::PictureMetrics metrics;
+  const picture::Picture whole = scene.picture(scene.extent(), {cursor_at(stop, scene.steps())});
+  std::vector<picture::Key> off;
+  for (const picture::Box* box : picture::beside(whole, stop.subject(), kArea, metrics)) {
+    off.push_back(box->key);
+  }
+  const picture::Placed placed = picture::place(whole, kArea, metrics, off);
+  std::map<std::string, std::pair<double, double>> ends;
+  for (const picture::Axis& axis : whole.axes) {
+    const bool shown =
+        std::any_of(placed.words.begin(), placed.words.end(),
+                    [&](const picture::Words& words) { return words.of.key.name == axis.name; });
+    if (!axis.ticks || axis.kind == picture::Axis::band || !shown) continue;
+    ends[std::string(axis.name.text())] = {axis.low, axis.high};
+  }
+  return ends;
+}
+
+/// From stop to stop a quantity keeps its scale, or the stop says that it does not (rescale=).
+void check_rescales(const lab::Lesson& lesson) {
+  const auto scene = tests::scene_of(lesson.info().id);
+  tests::SceneFrame frame;
+  std::string faults;
+  frame.show({860, 480}, [&] {
+    faults.clear();
+    std::map<std::string, std::pair<double, double>> before;
+    const scenes::Guide guide =
+        scenes::parse_guide(scenes::lesson_text(lesson.info().id), lesson.knobs());
+    for (const scenes::GuideStop& stop : guide.stops) {
+      if (stop.tab == "measured") continue;
+      scene->load(tests::report_of(lesson.info().id, stop.settings));
+      const auto now = ends_of(*scene, stop);
+      std::vector<std::string> changed;
+      for (const auto& [axis, ends] : now) {
+        const auto found = before.find(axis);
+        if (found != before.end() && found->second != ends) changed.push_back(axis);
+      }
+      for (const auto& [axis, ends] : now) before[axis] = ends;  // what was seen last
+      if (changed == stop.rescales) continue;
+      faults += fmt::format("{}: rescale={}\n", stop.title, fmt::join(changed, ","));
+    }
+  });
+  CHECK(faults == "");
+}
+
 /// Whatever is guessed is drawn, before the answer and beside it, and keeps the vocabulary's rules.
 void check_guesses(const lab::Lesson& lesson) {
   const auto scene = tests::scene_of(lesson.info().id);
@@ -195,6 +245,9 @@ void check_guesses(const lab::Lesson& lesson) {
   }                                                                                       \
   TEST_CASE(title ": a fixed scale never changes", "[" #id "_scene][compare]") {          \
     check_scales(id::lesson());                                                           \
+  }                                                                                       \
+  TEST_CASE(title ": a stop says whose scale is new", "[" #id "_scene][compare]") {       \
+    check_rescales(id::lesson());                                                         \
   }                                                                                       \
   TEST_CASE(title ": guesses stand in the picture", "[" #id "_scene][compare]") {         \
     check_guesses(id::lesson());                                                          \

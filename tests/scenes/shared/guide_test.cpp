@@ -125,10 +125,10 @@ TEST_CASE("what a stop may not say is refused with line and allowed values", "[s
     check_refused(stop(words), "line 3 of the text: ");
     check_refused(stop(words), why);
   };
-  refused(
-      "strde=3",
-      "no 'strde=3'; it may have step=, phase=, light=, kind=, tab=, view=, filter=, ask= and the "
-      "knobs stride, access");
+  refused("strde=3",
+          "no 'strde=3'; it may have step=, phase=, light=, kind=, tab=, view=, filter=, ask=, "
+          "rescale= "
+          "and the knobs stride, access");
   refused("stride", "no 'stride'");
   refused("stride=65", "1–64");
   refused("access=read", "load, store");
@@ -150,6 +150,10 @@ TEST_CASE("a stop names its chart and what it asks first", "[scenes_shared]") {
   CHECK(one.view == "Copy ladder");
   CHECK(one.filter == "size");
   CHECK(one.filtered == "All of them");
+  CHECK(one.rescales.empty());
+  const GuideStop other = parse(stop("step=1 rescale=score,step_ms")).stops.at(0);
+  CHECK(other.rescales == std::vector<std::string>{"score", "step_ms"});
+  CHECK(other.text.ends_with("\nNew axis range: score, step ms.\n"));
   StepAxis steps;
   steps.tiles = 2;  // another run has fewer: the last step is asked about
   CHECK(asked_at(one, steps).tile == 1);
