@@ -18,7 +18,6 @@ using words::counted;
 namespace {
 
 /// For the strips beside the matrix, in line heights.
-constexpr float kLetter = 3.3f;  // margin for a tensor's name
 constexpr Layout kQueries = {.weight = 0.05f, .least_width = 1.9f, .least_height = 5.9f};
 constexpr Layout kScores = {.weight = 1, .least_width = 8, .least_height = 5.9f};
 constexpr Layout kRescaled = {.weight = 0.04f, .least_width = 1.7f, .least_height = 5.9f};
