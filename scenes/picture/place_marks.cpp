@@ -465,7 +465,8 @@ void Placer::put(const Strip& m) {
   }
 }
 
-constexpr int kWastedPart = 128;
+constexpr int kWastedPart =
+    128;  ///< Identity::part of bytes that nothing uses, from their first on
 
 /// What is used of it is filled, what is wasted hatched.
 void Placer::put_stretch(const Strip& m, int item, Area area) {

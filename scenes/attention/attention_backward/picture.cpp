@@ -117,7 +117,7 @@ Box AttentionBackwardScene::strips(const BackwardMoment& now) const {
 
 Box AttentionBackwardScene::scores(const BackwardMoment& now) const {
   Cells grid = score_cells(trace_, [&](int q, int k) { return fate(now, q, k); });
-  // Nearly square if the tiles are square; otherwise each side uses all of its space.
+  // As tall as wide, or somewhat wider, if the tiles are square; otherwise each side uses all of its space.
   if (trace_.plan.q_tiles == trace_.plan.k_tiles) grid.scale = "tile";
   grid.widest = 2.5f;
   Box made = box({"scores"}, {std::move(grid)}, text("P: queries × keys", "P"),

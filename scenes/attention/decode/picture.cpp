@@ -227,10 +227,9 @@ Box DecodeScene::intensity() const {
                                .at = decode::kRidge,
                                .state = State::done,
                                .label = text(fmt::format("ridge {:.0f}", decode::kRidge))});
-  return labelled(
-      {"intensity_box"}, std::move(made),
-      text("FLOP per byte: memory-bound to the ridge", "FLOP per byte of cache", "FLOP/B"),
-      {.rank = 2, .weight = 1.3f, .least_height = 5});
+  return labelled({"intensity_box"}, std::move(made),
+                  text("FLOP per byte of cache, and the ridge", "FLOP per byte of cache", "FLOP/B"),
+                  {.rank = 2, .weight = 1.3f, .least_height = 5});
 }
 
 }  // namespace tilestep::scenes

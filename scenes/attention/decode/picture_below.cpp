@@ -122,7 +122,10 @@ Box DecodeScene::weights() const {
 }
 
 Box DecodeScene::parts(Cursor cursor) const {
-  Box table = box({"part_table"}, {part_table(cursor)}, {}, {.weight = 2, .least_height = 2});
+  // A line for each row and one for the columns' names: below that words lie on words.
+  const auto rows = static_cast<float>(std::min<std::size_t>(trace_.parts.size(), kMostParts));
+  Box table = box({"part_table"}, {part_table(cursor)}, {},
+                  {.weight = 2, .least_height = std::max(2.0f, rows + 1)});
   Lines said = lines("answer_line", answer_lines(cursor), Lines::formula);
   if (at_end(cursor) && contradicted()) said.items.state.all = State::wrong;
   Box answer =

@@ -166,7 +166,7 @@ Box FlashAttentionScene::scores(const FlashMoment& now) const {
   grid.items.per_row = grid.columns = across;
   grid.x = "k";
   grid.y = "q";
-  // Nearly square if the tiles are square; otherwise each side uses all of its space.
+  // As tall as wide, or somewhat wider, if the tiles are square; otherwise each side uses all of its space.
   if (trace_.plan.q_tiles == across) grid.scale = "tile";
   grid.widest = 2.5f;
   grid.items.act = {Act::go};

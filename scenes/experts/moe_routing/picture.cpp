@@ -210,7 +210,8 @@ Box MoeRoutingScene::outputs(Cursor cursor, int followed) const {
   on_grid(cells);
   cells.items.act = {Act::pick, "token"};
   Links past{items("residual", 0)};
-  std::vector<int> passing, experts;
+  std::vector<int> experts;
+  int passing = 0;
   for (int t = 0; t < count; ++t) {
     const TokenTrace& each = token(t);
     const auto kept =
@@ -221,8 +222,8 @@ Box MoeRoutingScene::outputs(Cursor cursor, int followed) const {
     cells.items.glyph.each.push_back(lost ? kHollow : kSolid);
     experts.push_back(lost ? -1 : each.expert[kept - each.slot.begin()]);
     if (!lost) continue;
-    passing.push_back(t);
-    if (t != followed) continue;  // seventeen lines through each other's cells say less than the x
+    ++passing;
+    if (t != followed) continue;  // all lines would run through each other's cells
     ++past.items.count;
     past.items.ids.push_back(t);
     past.from.push_back({{"token", t}, 0, 0.16f});
@@ -230,14 +231,13 @@ Box MoeRoutingScene::outputs(Cursor cursor, int followed) const {
   }
   cells.items.about = {{"token", {0, numbers(count)}}, {"expert", {0, experts}}};
   past.items.about = {{"token", {0, past.items.ids}}};
-  const auto lost = std::ssize(passing);
   const std::string of_one =
       fmt::format("token {}: {}", followed, formula(followed, cursor).back());
   Box made =
       box({"out"}, {cells, past},
-          lost > 0 ? text(fmt::format("x alone, by the residual: {}", counted(lost, "token")),
-                          "by the residual")
-                   : text(of_one, "after the layer"),
+          passing > 0 ? text(fmt::format("x alone, by the residual: {}", counted(passing, "token")),
+                             "by the residual")
+                      : text(of_one, "after the layer"),
           {.weight = 3, .least_height = 4, .place = Place::device_memory});
   made.marks.emplace_back(Frame{{"followed_out"}, {{"out", followed}}});
   return made;
