@@ -214,13 +214,15 @@ const SandboxStatus& sandbox_status() {
 }
 
 std::vector<std::string> sandbox_prefix(const fs::path& program,
-                                        const std::vector<std::string>& more) {
+                                        const std::vector<std::string>& more,
+                                        const fs::path& module) {
   std::vector<std::string> words = scope();
   if (is_root()) {
     // Nobody's user may not read a program in somebody's home: it is handed over open.
     const std::string id = std::to_string(free_id());
-    add(words, {"/bin/sh", "-c", "exec 9<\"$0\" && exec \"$@\"", program.string(), kDropper,
-                "--reuid=" + id, "--regid=" + id, "--clear-groups", "--no-new-privs"});
+    add(words, {"/bin/sh", "-c", "exec 9<\"$0\" 8<\"$1\" && shift && exec \"$@\"", program.string(),
+                module.empty() ? "/dev/null" : module.string(), kDropper, "--reuid=" + id,
+                "--regid=" + id, "--clear-groups", "--no-new-privs"});
   }
   // Of the environment nothing goes in: it may hold passwords.
   add(words, {"env", "-i", "PATH=" + path_of_system(), "HOME=/tmp", "TMPDIR=/tmp",
@@ -249,6 +251,13 @@ std::vector<std::string> sandbox_prefix(const fs::path& program,
     add(words, {"--perms", "0555", "--ro-bind-data", "9", program.string()});
   } else if (!is_of_system(program)) {
     add(words, {"--ro-bind", program.string(), program.string()});
+  }
+  if (!module.empty()) {
+    if (is_root()) {
+      add(words, {"--perms", "0444", "--ro-bind-data", "8", kModuleInSandbox});
+    } else {
+      add(words, {"--ro-bind", module.string(), kModuleInSandbox});
+    }
   }
   // What holds all this is memory, and no room of anybody's.
   add(words, {"--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp", "--"});

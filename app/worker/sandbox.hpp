@@ -27,8 +27,11 @@ const SandboxStatus& sandbox_status();
 
 /// What to put before `program arguments…` so that they run in a sandbox. `program`: the real path of what is run, which is
 /// in sight there wherever it lies. `more`: for its environment, "NAME=value".
+/// `module`: another file that is in sight there, as kModuleInSandbox; none if empty.
 std::vector<std::string> sandbox_prefix(const std::filesystem::path& program,
-                                        const std::vector<std::string>& more = {});
+                                        const std::vector<std::string>& more = {},
+                                        const std::filesystem::path& module = {});
+inline constexpr const char* kModuleInSandbox = "/tmp/program.so";
 /// In the environment of a worker that is in a sandbox.
 inline constexpr const char* kInSandbox = "TILESTEP_SANDBOXED";
 /// What a worker in a sandbox does first, in its own process and so in those that it starts: it gives up what neither a

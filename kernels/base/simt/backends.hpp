@@ -14,6 +14,10 @@
 
 namespace tilestep::simt {
 
+namespace emulated {
+class AccessListener;
+}
+
 /// One row of a backend's table of kernels: a lesson, spelled as in code (`online_softmax`), and its
 /// kernels.
 struct KernelEntry {
@@ -52,6 +56,8 @@ struct EmulationOptions {
   std::vector<AsyncEvent>* log = nullptr;
   /// Where to write the address of each kernel that is launched; null: nowhere. Must outlive the device.
   std::vector<const void*>* launched = nullptr;
+  /// Who is told of the accesses of an edited source; null: nobody. Must outlive the device.
+  emulated::AccessListener* listener = nullptr;
 };
 
 /// The CPU emulation. `table` must outlive the device.

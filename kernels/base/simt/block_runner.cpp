@@ -128,12 +128,14 @@ void BlockRunner::run(std::uint64_t linear) {
   fill_shared();
   if (FaultGuard::armed()) watch_memory();
   if (blocks_ > 1) async();  // what passes from block to block is watched from the start
+  if (watch_window.listener != nullptr) watch_window.listener->block_begins(block(0));
   begin_phase();
   Context& first = start(order_[cursor_++]);
   main_frame_ = static_cast<const char*>(__builtin_frame_address(0));
   runner = this;
   Fibers::switch_to(fibers_.main(), first);
   runner = nullptr;
+  if (watch_window.listener != nullptr) watch_window.listener->block_ended();
   if (races_) races_->end_block(), watch_window = {};
   if (stopped_.signal != 0) [[unlikely]] {
     throw KernelFault(
@@ -169,6 +171,7 @@ void BlockRunner::watch_memory() {
   global_.begin_block(static_cast<std::uint32_t>(block(0)));
   watch_window.global = global_watch().ranges();
   watch_window.view = &global_;
+  watch_window.listener = options_.listener;
 }
 
 // The blocks of a cluster would share what each must have for itself.
@@ -373,6 +376,7 @@ inline Pause BlockRunner::arrive_at_barrier(bool predicate, Location at) {
     vote_result_ = votes_;
     if (async_ && async_->active()) async_->block_met(0);
     if (races_) races_->block_met();
+    if (watch_window.listener != nullptr) watch_window.listener->block_met();
     if (block_ >= job_->end_block.load(std::memory_order_relaxed)) abandoned_ = true;
     begin_phase();
   }

@@ -95,7 +95,9 @@ void BlockRunner::outside_array(const char* type, std::uintptr_t index) {
   std::erase(name, '\'');
   if (const std::size_t space = name.find(" ["); space != std::string::npos) name.erase(space, 1);
   MemoryFault fault = memory_fault("array_bounds");
-  fault.does = fmt::format("takes index {} of a {}", static_cast<std::intptr_t>(index), name);
+  const bool vowel = std::string_view("aeiou").find(name[0]) != std::string_view::npos;
+  fault.does = fmt::format("takes index {} of {} {}", static_cast<std::intptr_t>(index),
+                           vowel ? "an" : "a", name);
   FaultGuard::note(std::move(fault));
 }
 

@@ -143,6 +143,9 @@ class GlobalView {
                                                 SharedUse use, void* frame) {
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
   const WatchWindow& window = watch_window;
+  if (window.listener != nullptr) [[unlikely]] {
+    window.listener->access(address, bytes, use, static_cast<void**>(frame));
+  }
   if (window.dynamic.holds(address) || window.statics.holds(address)) [[unlikely]] {
     window.races->access(address, bytes, use, static_cast<void**>(frame));
   } else if (window.global.holds(address) && !window.nobody.holds(address)) {

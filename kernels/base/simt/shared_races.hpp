@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/base/simt/access_listener.hpp"
 #include "kernels/base/simt/fault_guard.hpp"
 #include "kernels/base/simt/shared_variables.hpp"
 
@@ -129,7 +130,8 @@ struct WatchWindow {
   SharedRaces::Region global;  ///< all of it (global_watch.hpp), and what lies between: stacks
   SharedRaces::Region nobody;  ///< a part of it without an array: most accesses are to locals
   GlobalView* view = nullptr;
-  bool may_be_unwritten = false;  ///< what is read of shared memory
+  bool may_be_unwritten = false;       ///< what is read of shared memory
+  AccessListener* listener = nullptr;  ///< who is told of all of them
 };
 extern constinit thread_local WatchWindow watch_window;
 

@@ -16,6 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+}  // namespace
+
 /// -g1 has the lines for what is said about a fault. Without optimization the compiler takes half the time, and the
 /// kernels that a lesson shows are small. Its accesses to memory and the ends of its arrays are told as they would be to
 /// ThreadSanitizer and UBSan, without whose runtimes it is linked (simt/memory_words.cpp); what it does not initialize is
@@ -48,6 +50,8 @@ std::vector<std::string> host_flags(const Compiler& compiler) {
           "c++",
           "-c"};
 }
+
+namespace {
 
 /// -w: what nvcc warns of, the host compiler has said, or it is about code that is not the user's.
 std::vector<std::string> gpu_flags(int compute_capability) {
@@ -147,13 +151,6 @@ std::set<std::string> missing_symbols(const std::vector<std::string>& objects) {
   for (const std::string& name : defined) missing.erase(name);
   return missing;
 }
-
-/// Whose functions are watched, and the sanitizer's that this program has its own of (simt/memory_words.cpp).
-constexpr const char* kWatchedWords =
-    "memset tilestep_memset\n"
-    "memcpy tilestep_memcpy\n"
-    "memmove tilestep_memmove\n"
-    "__ubsan_handle_out_of_bounds tilestep_out_of_bounds\n";
 
 /// Gives what the edited files want of the lesson's other files the names that those have in the program: an edited
 /// kernel's namespace is its own, so that nothing else could be taken for it.

@@ -222,9 +222,15 @@ class Lexer {
   bool line_begins_ = true, directive_ = false;
 };
 
+/// Calls whose first argument is the address of a pointer that a program calls its array by.
+constexpr auto kAllocators =
+    std::to_array<std::string_view>({"cudaMalloc", "cudaMallocManaged", "cudaMallocHost",
+                                     "cudaHostAlloc", "cudaMallocAsync", "cudaMallocPitch"});
+
 class Rewriter {
  public:
-  explicit Rewriter(std::string_view text) : text_(text), lexer_(text), tokens_(lexer_.tokens) {}
+  Rewriter(std::string_view text, Written written)
+      : program_(written == Written::program), text_(text), lexer_(text), tokens_(lexer_.tokens) {}
 
   std::string rewritten() {
     for (const Include& each : lexer_.includes) {
@@ -303,13 +309,125 @@ class Rewriter {
                "PTX is not emulated; keep it between #if defined(__CUDACC__) and #else, or use the "
                "words of kernels/base/simt/packed.hpp, mma.hpp and hopper.hpp");
       }
-    } else if (name == "<" && next == "<" && word(i + 2) == "<" && before != "<" &&
-               before != "operator") {
-      refuse(i, "<<< >>>",
-             "a kernel cannot launch another one here; the lesson's launch.cu launches");
+    } else if (name == "<" && is_run(i, "<<<") && before != "<" && before != "operator") {
+      if (program_) {
+        launch(i);
+      } else {
+        refuse(i, "<<< >>>",
+               "a kernel cannot launch another one here; the lesson's launch.cu launches");
+      }
+    } else if (program_ && name == "main" && next == "(" && open_.empty() &&
+               !tokens_[i].directive) {
+      replace(tokens_[i].begin, tokens_[i].begin, "__attribute__((visibility(\"default\"))) ");
     } else if (next == "(" || next == "<" || name.starts_with("cuda")) {
       const std::string_view instead = instead_of(name, kRefused);
-      if (!instead.empty()) refuse(i, name, instead);
+      if (!instead.empty() &&
+          !(program_ && instead == kNoHost && name != "cudaLaunch" && name != "cudaLaunchKernel"))
+        refuse(i, name, instead);
+      if (program_ && next == "(" &&
+          std::find(kAllocators.begin(), kAllocators.end(), name) != kAllocators.end()) {
+        name_array(i + 1);
+      }
+    }
+  }
+
+  /// Whether the tokens from `i` on are these signs, with nothing between them.
+  bool is_run(std::size_t i, std::string_view signs) const {
+    return i + signs.size() <= tokens_.size() &&
+           text_.substr(tokens_[i].begin).starts_with(signs) &&
+           tokens_[i + signs.size() - 1].begin == tokens_[i].begin + signs.size() - 1;
+  }
+
+  /// The call of an allocator, whose bracket is token `open`: its array is called as its pointer is.
+  void name_array(std::size_t open) {
+    std::string_view name;
+    int depth = 0;
+    for (std::size_t i = open + 1; i < std::min(tokens_.size(), open + kLongest); ++i) {
+      const std::string_view each = word(i);
+      if (depth == 0 && (each == "," || each == ")")) break;
+      depth += each == "(" || each == "[" ? 1 : each == ")" || each == "]" ? -1 : 0;
+      if (depth == 0 && starts_word(each[0])) name = each;
+    }
+    if (name.empty() || name.size() > 40) return;
+    replace(tokens_[open].end, tokens_[open].end, fmt::format("::simt_name{{\"{}\"}}, ", name));
+  }
+
+  /// The first token of the expression that ends before token `i`: `k`, `space::k<T, 4>`, `(k)`, `table[2]`, `of.k`, `f()`.
+  std::size_t begin_of_callee(std::size_t i) const {
+    std::size_t begin = i;
+    while (begin > 0) {
+      std::size_t at = begin - 1;
+      const std::string_view last = word(at);
+      if (last == ">" || last == ")" || last == "]") {
+        const std::string_view open = last == ">" ? "<" : last == ")" ? "(" : "[";
+        int depth = 0, inner = 0;
+        for (;; --at) {
+          const std::string_view each = word(at);
+          if (open == "<" && (each == ")" || each == "]")) ++inner;
+          if (open == "<" && (each == "(" || each == "[")) --inner;
+          if (inner == 0 && each == last && !(each == ">" && at > 0 && word(at - 1) == "-"))
+            ++depth;
+          if (inner == 0 && each == open && --depth == 0) break;
+          if (at == 0 || begin - at > kLongest || each == ";" || each == "{" || each == "}")
+            return kNone;
+        }
+        begin = at;
+        // What comes before the brackets is what is called, indexed or made; a bracket by itself is all there is.
+        if (at > 0 &&
+            (starts_word(word(at - 1)[0]) || word(at - 1) == ">" || word(at - 1) == "]")) {
+          if (word(at - 1) == "return" || word(at - 1) == "else") return begin;
+          continue;
+        }
+        return last == ")" ? begin : kNone;
+      }
+      if (!starts_word(last[0])) return begin == i ? kNone : begin;
+      begin = at;
+      if (begin >= 2 && word(begin - 1) == ":" && word(begin - 2) == ":") {
+        begin -= 2;
+        const bool more = begin > 0 && (starts_word(word(begin - 1)[0]) || word(begin - 1) == ">");
+        if (!more || word(begin - 1) == "return" || word(begin - 1) == "else") return begin;
+      } else if (begin >= 1 && word(begin - 1) == ".") {
+        begin -= 1;
+      } else if (begin >= 2 && word(begin - 1) == ">" && word(begin - 2) == "-") {
+        begin -= 2;
+      } else {
+        return begin;
+      }
+    }
+    return begin == i ? kNone : begin;
+  }
+
+  static std::string one_line(std::string_view text) {
+    std::string line(text);
+    std::replace(line.begin(), line.end(), '\n', ' ');
+    return line;
+  }
+
+  /// callee<<<shape>>>(arguments), whose `<<<` begins at token `i`.
+  void launch(std::size_t i) {
+    const std::size_t begin = begin_of_callee(i);
+    std::size_t close = kNone;
+    int depth = 0;
+    for (std::size_t at = i + 3; at < std::min(tokens_.size(), i + kLongest); ++at) {
+      const std::string_view each = word(at);
+      if (each == "(" || each == "[" || each == "{") ++depth;
+      if (each == ")" || each == "]" || each == "}") --depth;
+      if (depth < 0 || each == ";") break;
+      if (depth == 0 && is_run(at, ">>>") && word(at + 3) == "(") {
+        close = at;
+        break;
+      }
+    }
+    if (begin == kNone || close == kNone) return;  // the compiler says what is wrong
+    const std::string_view called =
+        text_.substr(tokens_[begin].begin, tokens_[i - 1].end - tokens_[begin].begin);
+    replace(tokens_[begin].begin, tokens_[begin].begin,
+            fmt::format("::simt_kernel(SIMT_NAME({}), [=](auto... simt_a) {{ ", one_line(called)));
+    replace(tokens_[i].begin, tokens_[i + 2].end, "(simt_a...); }).at(SIMT_HERE, ");
+    replace(tokens_[close].begin, tokens_[close + 2].end, ")");
+    const std::size_t end = after_group(close + 3, "(", ")");
+    for (std::size_t at = close + 4; end != kNone && at + 1 < end; ++at) {
+      if (word(at) == "NULL") replace(at, "nullptr");
     }
   }
 
@@ -386,7 +504,8 @@ class Rewriter {
   }
 
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
-  static constexpr std::size_t kLongest = 200;  ///< tokens of a declaration
+  static constexpr std::size_t kLongest = 200;  ///< tokens of a declaration, or of a launch's shape
+  bool program_;
   std::string_view text_;
   Lexer lexer_;
   const std::vector<Token>& tokens_;
@@ -398,8 +517,17 @@ class Rewriter {
 
 }  // namespace
 
-std::string for_emulation(std::string_view text) {
-  return Rewriter(text).rewritten();
+std::string for_emulation(std::string_view text, Written written) {
+  return Rewriter(text, written).rewritten();
+}
+
+std::vector<std::string> included_by(std::string_view text) {
+  std::vector<std::string> names;
+  for (const Include& each : Lexer(text).includes) {
+    if (text.substr(0, each.end).substr(each.begin).find('"') != text.npos)
+      names.emplace_back(each.name);
+  }
+  return names;
 }
 
 }  // namespace tilestep::workbench

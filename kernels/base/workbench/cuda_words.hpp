@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tilestep::workbench {
 
@@ -11,6 +12,16 @@ namespace tilestep::workbench {
 ///
 ///     extern __shared__ T name[];      a pointer to the block's dynamic shared memory (simt/toolkit/threads.hpp)
 ///     reinterpret_cast, __noinline__   words of simt/toolkit of the same length
-std::string for_emulation(std::string_view text);
+///
+/// A whole program (kernels/base/inspect) may use the host's words of CUDA, and of it becomes also
+///
+///     k<T><<<grid, block>>>(a, b)      simt_kernel(SIMT_NAME(k<T>), [=](auto... a) { k<T>(a...); }).at(…, grid, block)(a, b)
+///     cudaMalloc(&x, bytes)            cudaMalloc(simt_name{"x"}, &x, bytes): errors call the array so
+///     int main(                        visible from outside of its module
+enum class Written { kernels, program };
+std::string for_emulation(std::string_view text, Written written = Written::kernels);
+
+/// The names in quotes of a source's #include lines.
+std::vector<std::string> included_by(std::string_view text);
 
 }  // namespace tilestep::workbench

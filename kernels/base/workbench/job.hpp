@@ -39,6 +39,16 @@ Compiled compile(Job job,
 /// Throws the lab::SourceError that says why a compiler or linker did not do it.
 [[noreturn]] void fail(const Job& job, const Ran& ran);
 
+/// For the emulation: with what edited sources are compiled.
+std::vector<std::string> host_flags(const Compiler& compiler);
+/// Whose functions are watched, and the sanitizer's that this program has its own of (simt/memory_words.cpp): what objcopy
+/// --redefine-syms takes.
+inline constexpr const char* kWatchedWords =
+    "memset tilestep_memset\n"
+    "memcpy tilestep_memcpy\n"
+    "memmove tilestep_memmove\n"
+    "__ubsan_handle_out_of_bounds tilestep_out_of_bounds\n";
+
 /// How long a compiler may take.
 inline constexpr std::chrono::seconds kCompileLimit{120};
 

@@ -38,6 +38,45 @@ TEST_CASE("an extern shared array becomes a pointer to dynamic shared memory", "
   }
 }
 
+TEST_CASE("a launch becomes a call, and every line stays where it is", "[workbench]") {
+  const auto call = [](const std::string& callee, const std::string& shape,
+                       const std::string& arguments) {
+    return "::simt_kernel(SIMT_NAME(" + callee + "), [=](auto... simt_a) { " + callee +
+           "(simt_a...); }).at(SIMT_HERE, " + shape + ")(" + arguments + ")";
+  };
+  struct Row {
+    std::string written, read;
+  };
+  for (const Row& row : {
+           Row{"k<<<1, 2>>>(a, b);", call("k", "1, 2", "a, b") + ";"},
+           Row{"space::k<float, (3 > 2)><<<dim3(1, 2), 256, 0, s>>>(a, NULL);",
+               call("space::k<float, (3 > 2)>", "dim3(1, 2), 256, 0, s", "a, nullptr") + ";"},
+           Row{"if (x) ::k<<<n / 2, f<3>(4)>>>(); else k<<<1, 8 >> 1>>>();",
+               "if (x) " + call("::k", "n / 2, f<3>(4)", "") + "; else " +
+                   call("k", "1, 8 >> 1", "") + ";"},
+           Row{"t[i]<<<1, 1>>>(g << 3);", call("t[i]", "1, 1", "g << 3") + ";"},
+           Row{"(a ? k : l)<<<1, 2>>>();", call("(a ? k : l)", "1, 2", "") + ";"},
+           Row{"of.k<<<\n1,\n2>>>(\na);", call("of.k", "\n1,\n2", "\na") + ";"},
+           Row{"return get(1)<<<1, 2>>>(), 0;", "return " + call("get(1)", "1, 2", "") + ", 0;"},
+           Row{"#define RUN(k, ...) k<<<g, b>>>(__VA_ARGS__)",
+               "#define RUN(k, ...) " + call("k", "g, b", "__VA_ARGS__")},
+           Row{"cudaMalloc((void**)&p->next[2], n * f(a, b));",
+               "cudaMalloc(::simt_name{\"next\"}, (void**)&p->next[2], n * f(a, b));"},
+           Row{"int main() { auto main = 1; }",
+               "int __attribute__((visibility(\"default\"))) main() { auto main = 1; }"},
+           Row{"// k<<<1, 2>>>(a)\n\"k<<<1, 2>>>(a)\" /* k<<<1,2>>>() */ R\"(k<<<1,2>>>(a))\" a << "
+               "b << c >> d;",
+               "// k<<<1, 2>>>(a)\n\"k<<<1, 2>>>(a)\" /* k<<<1,2>>>() */ R\"(k<<<1,2>>>(a))\" a << "
+               "b << c >> d;"},
+           Row{"<<<1, 2>>>(a); k<<<1; k<<<>>>; k<<<1, 2>>> (",
+               "<<<1, 2>>>(a); k<<<1; k<<<>>>; k<<<1, 2>>> ("},
+       }) {
+    CHECK(for_emulation(row.written, Written::program) == row.read);
+  }
+  CHECK(contains(for_emulation("k<<<1, 2>>>(a);"), "a kernel cannot launch another one here"));
+  CHECK(!contains(for_emulation("cudaMalloc(&p, 4);", Written::program), "GCC error"));
+}
+
 TEST_CASE("what is no code and no shared array stays as it is", "[workbench]") {
   for (const std::string_view text : {
            "// extern __shared__ float s[]; asm(\"x\")\\\n reinterpret_cast<a>(b)\n",

@@ -1,0 +1,230 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "app/cli/arguments.hpp"
+#include "app/cli/command.hpp"
+#include "app/cli/fitted_table.hpp"
+#include "app/cli/output.hpp"
+#include "app/cli/terminal.hpp"
+#include "app/keep/place.hpp"
+#include "app/worker/sandbox.hpp"
+#include "kernels/base/inspect/run.hpp"
+#include "kernels/base/lab/plural.hpp"
+#include "kernels/base/lab/sentence.hpp"
+#include "kernels/base/workbench/program.hpp"
+
+namespace tilestep::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct InspectArguments {
+  std::string file, kernel;
+  std::vector<std::string> words;
+  int launch = 0, orders = 2, seconds = 10;
+  bool json = false, trust = false;
+};
+
+/// What starts tilestep again to run the compiled program, in a sandbox unless it is trusted.
+std::vector<std::string> command_of(const InspectArguments& arguments, const std::string& program,
+                                    const fs::path& module) {
+  std::error_code error;
+  const fs::path real = fs::canonical(program, error);
+  const fs::path self = error ? fs::path(program) : real;
+  std::vector<std::string> words;
+  if (!arguments.trust) words = sandbox_prefix(self, {}, module);
+  for (const std::string& word :
+       {self.string(), std::string("worker"), std::string("--program"),
+        arguments.trust ? module.string() : std::string(kModuleInSandbox), std::string("--source"),
+        fs::path(arguments.file).filename().string(), std::string("--seconds"),
+        std::to_string(arguments.seconds)}) {
+    words.push_back(word);
+  }
+  return words;
+}
+
+/// What a worker said, which ran what somebody else wrote.
+lab::Report report_in(const workbench::Ran& ran, int seconds) {
+  if (ran.timed_out)
+    throw Error(fmt::format("the program did not end within {} seconds", seconds),
+                ExitCode::check_failed);
+  const auto json = nlohmann::json::parse(ran.output, nullptr, false);
+  if (json.is_discarded()) {
+    throw Error(
+        fmt::format("the program ended in a way that left no report (status {}){}", ran.status,
+                    ran.output.empty()
+                        ? std::string()
+                        : ": " + lab::shown(ran.output.substr(0, ran.output.find('\n')))),
+        ExitCode::check_failed);
+  }
+  return lab::report_from_json(json);
+}
+
+std::string printed_by(const lab::Report& report) {
+  const auto found = report.trace->find("printed");
+  return found != report.trace->end() && found->is_string() ? found->get<std::string>()
+                                                            : std::string();
+}
+
+/// The program once more with its threads in other orders: whether it prints the same.
+void try_orders(lab::Report& report, const InspectArguments& arguments,
+                const std::vector<std::string>& command) {
+  if (!report.ok()) return;  // a mistake is known already
+  lab::Check check{"thread orders", true, 0, 0,
+                   fmt::format("the program prints the same in {}",
+                               lab::plural(arguments.orders, "other order of its threads",
+                                           "other orders of its threads"))};
+  for (int i = 0; i < arguments.orders && check.ok; ++i) {
+    std::vector<std::string> words = command;
+    for (const std::string& word : {std::string("--plain"), std::string("--order"),
+                                    std::string(i == 0 ? "descending" : "shuffled"),
+                                    std::string("--seed"), std::to_string(i + 1)}) {
+      words.push_back(word);
+    }
+    words.insert(words.end(), arguments.words.begin(), arguments.words.end());
+    const lab::Report other =
+        report_in(workbench::run_program(words, std::chrono::seconds(arguments.seconds + 10)),
+                  arguments.seconds);
+    if (printed_by(other) == printed_by(report) && other.ok()) continue;
+    check.ok = false;
+    check.max_error = 1;
+    check.detail = fmt::format("with its threads in {} order the program prints something else",
+                               i == 0 ? "descending" : "another");
+    for (lab::Table& table : report.tables) {
+      if (table.id != "findings") continue;
+      table.rows.insert(table.rows.begin(), {"order", "yes", lab::Cell(), lab::Cell(), lab::Cell(),
+                                             check.detail, "accumulator-precision"});
+    }
+  }
+  report.add(check);
+}
+
+std::vector<std::string> lines_in(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+/// The findings, each under its line of the source.
+std::string findings_text(const lab::Report& report, const std::vector<std::string>& source) {
+  const lab::Table* table = report.table("findings");
+  if (table == nullptr) return {};
+  std::string out;
+  const auto quote = [&](const std::string& line) {
+    const int number = std::atoi(line.c_str());
+    if (number < 1 || number > static_cast<int>(source.size())) return std::string();
+    return fmt::format("{:>6} | {}\n", number,
+                       lab::printable(source[static_cast<std::size_t>(number) - 1]));
+  };
+  for (std::size_t row = 0; row < table->rows.size(); ++row) {
+    const std::string line = table->text(row, 2), other = table->text(row, 3),
+                      lesson = table->text(row, 6);
+    out += fmt::format("\n{}{}\n", table->text(row, 0),
+                       table->text(row, 1) == "no" ? " (slow, not wrong)" : "");
+    out += quote(line);
+    if (other != line) out += quote(other);
+    out += "         " + for_reader(table->text(row, 5), 9);
+    if (out.back() != '\n') out += '\n';
+    if (!lesson.empty()) out += fmt::format("         tilestep open {}\n", lesson);
+  }
+  return out;
+}
+
+/// Rows of a table whose kernel and launch are asked for.
+lab::Table chosen_rows(const lab::Table& table, const InspectArguments& arguments) {
+  lab::Table kept = table;
+  const auto column = [&](std::string_view id) {
+    return std::find_if(table.columns.begin(), table.columns.end(),
+                        [&](const lab::Column& each) { return each.id == id; }) -
+           table.columns.begin();
+  };
+  const auto kernel = static_cast<std::size_t>(column("kernel")),
+             launch = static_cast<std::size_t>(column("launch"));
+  std::erase_if(kept.rows, [&](const std::vector<lab::Cell>& row) {
+    if (launch < row.size() && arguments.launch > 0) {
+      const auto* number = std::get_if<double>(&row[launch]);
+      if (number == nullptr || *number != arguments.launch) return true;
+    }
+    if (kernel < row.size() && !arguments.kernel.empty()) {
+      const auto* name = std::get_if<std::string>(&row[kernel]);
+      if (name == nullptr || name->find(arguments.kernel) == name->npos) return true;
+    }
+    return false;
+  });
+  return kept;
+}
+
+int inspect_file(const InspectArguments& arguments, const std::string& program) {
+  if (arguments.file.empty()) throw Error("name a CUDA file: tilestep inspect FILE.cu");
+  if (arguments.orders < 0 || arguments.orders > 100) throw Error("--orders is 0 to 100");
+  if (arguments.seconds < 1 || arguments.seconds > 120) throw Error("--seconds is 1 to 120");
+  const std::string text = read_source(arguments.file);
+  if (!arguments.trust && !sandbox_status().available) {
+    throw Error(fmt::format("a program runs in a sandbox, and there is none: {}; for a program of "
+                            "your own add --trust",
+                            sandbox_status().reason),
+                ExitCode::unavailable);
+  }
+  const workbench::Compiled compiled = inspect::compile_program(arguments.file, text);
+  const std::vector<std::string> command =
+      command_of(arguments, program, compiled.folder / workbench::kHostModule);
+  std::vector<std::string> words = command;
+  words.insert(words.end(), arguments.words.begin(), arguments.words.end());
+  lab::Report report =
+      report_in(workbench::run_program(words, std::chrono::seconds(arguments.seconds + 10)),
+                arguments.seconds);
+  try_orders(report, arguments, command);
+  if (arguments.json) {
+    print(json_text(lab::to_json(report)));
+  } else {
+    print(fmt::format("{}: {}\n", arguments.file, report.summary));
+    print(findings_text(report, lines_in(text)));
+    for (const char* id : {"accesses", "launches", "events"}) {
+      const lab::Table* table = report.table(id);
+      if (table == nullptr) continue;
+      const lab::Table kept = chosen_rows(*table, arguments);
+      if (!kept.rows.empty())
+        print(
+            fmt::format("\n{}\n{}", kept.title,
+                        fitted(kept, static_cast<std::size_t>(terminal_size().columns), 24).text));
+    }
+    if (const std::string printed = printed_by(report); !printed.empty())
+      print(
+          fmt::format("\nThe program printed\n{}{}", printed, printed.ends_with('\n') ? "" : "\n"));
+  }
+  return static_cast<int>(report.ok() ? ExitCode::good : ExitCode::check_failed);
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, Invocation& invocation) {
+  auto arguments = std::make_shared<InspectArguments>();
+  CLI::App* command = app.add_subcommand(
+      "inspect",
+      "Run any CUDA file with its main, without a GPU, and report what its kernels do to memory");
+  command->add_option("FILE", arguments->file, "A CUDA source with a main");
+  command->add_option("ARGUMENTS", arguments->words, "What the program is given, after --");
+  command->add_option("--kernel", arguments->kernel, "Only kernels whose name contains this")
+      ->type_name("NAME");
+  command->add_option("--launch", arguments->launch, "Only this launch, 1 for the first")
+      ->type_name("N");
+  command->add_option("--orders", arguments->orders, "Other orders of threads to try (default 2)")
+      ->type_name("N");
+  command->add_option("--seconds", arguments->seconds, "How long the program may run (default 10)")
+      ->type_name("N");
+  command->add_flag("--trust", arguments->trust, "Run a program of your own, outside the sandbox");
+  command->add_flag("--json", arguments->json, "Print everything as JSON");
+  command->callback([arguments, &invocation] {
+    invocation.action = [arguments, &invocation] {
+      return inspect_file(*arguments, invocation.program);
+    };
+  });
+}
+
+}  // namespace tilestep::app

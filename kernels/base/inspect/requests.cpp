@@ -1,0 +1,138 @@
+#include "kernels/base/inspect/requests.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace tilestep::inspect {
+namespace {
+
+constexpr std::uintptr_t kSector = 32, kWord = 4, kBanks = 32;
+constexpr int kLanes = 32;
+
+/// How many different bytes the lanes want.
+std::uint32_t wanted_by(const Request& request) {
+  std::array<std::uintptr_t, kLanes> begins;
+  int count = 0;
+  for (std::uint32_t left = request.lanes; left != 0; left &= left - 1) {
+    begins[static_cast<std::size_t>(count++)] =
+        request.address[static_cast<std::size_t>(std::countr_zero(left))];
+  }
+  std::sort(begins.begin(), begins.begin() + count);
+  std::uintptr_t end = 0;
+  std::uint32_t wanted = 0;
+  for (int i = 0; i < count; ++i) {
+    const std::uintptr_t begin = std::max(begins[static_cast<std::size_t>(i)], end);
+    const std::uintptr_t to = begins[static_cast<std::size_t>(i)] + request.bytes;
+    if (to <= begin) continue;
+    wanted += static_cast<std::uint32_t>(to - begin);
+    end = to;
+  }
+  return wanted;
+}
+
+/// The turns of lanes [from, to): as many as the busiest bank has different words.
+int turns_of_lanes(const Request& request, int from, int to) {
+  std::array<std::uintptr_t, kLanes * 4> words;
+  std::size_t count = 0;
+  for (int lane = from; lane < to; ++lane) {
+    if ((request.lanes >> lane & 1u) == 0) continue;
+    const std::uintptr_t begin = request.address[static_cast<std::size_t>(lane)];
+    for (std::uintptr_t word = begin / kWord;
+         word <= (begin + request.bytes - 1) / kWord && count < words.size(); ++word) {
+      words[count++] = word;
+    }
+  }
+  std::sort(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(count));
+  const auto end = std::unique(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(count));
+  std::array<int, kBanks> of_bank{};
+  int most = 0;
+  for (auto word = words.begin(); word != end; ++word)
+    most = std::max(most, ++of_bank[*word % kBanks]);
+  return most;
+}
+
+}  // namespace
+
+Cost sectors_of(const Request& request) {
+  std::array<std::uintptr_t, kLanes * 2> sectors;
+  std::size_t count = 0;
+  for (std::uint32_t left = request.lanes; left != 0; left &= left - 1) {
+    const std::uintptr_t begin = request.address[static_cast<std::size_t>(std::countr_zero(left))];
+    sectors[count++] = begin / kSector;
+    if ((begin + request.bytes - 1) / kSector != begin / kSector)
+      sectors[count++] = begin / kSector + 1;
+  }
+  std::sort(sectors.begin(), sectors.begin() + static_cast<std::ptrdiff_t>(count));
+  const auto end =
+      std::unique(sectors.begin(), sectors.begin() + static_cast<std::ptrdiff_t>(count));
+  Cost cost;
+  cost.moved = static_cast<int>(end - sectors.begin());
+  cost.wanted = wanted_by(request);
+  cost.least = static_cast<int>((cost.wanted + kSector - 1) / kSector);
+  return cost;
+}
+
+Cost turns_of(const Request& request) {
+  // A half or a quarter of the warp at a time, so that no turn wants more than 128 bytes.
+  const int parts = request.bytes > 8 ? 4 : request.bytes > 4 ? 2 : 1;
+  Cost cost;
+  cost.wanted = wanted_by(request);
+  for (int part = 0; part < parts; ++part) {
+    const int turns = turns_of_lanes(request, part * kLanes / parts, (part + 1) * kLanes / parts);
+    cost.moved += turns;
+    cost.least += turns > 0 ? 1 : 0;
+  }
+  return cost;
+}
+
+void Requests::add(int thread, std::uint32_t site, Space space, Use use, std::uintptr_t address,
+                   std::uint32_t bytes) {
+  const auto lane = static_cast<std::size_t>(thread % kLanes);
+  Open& open = open_[std::uint64_t{static_cast<std::uint32_t>(thread / kLanes)} << 32 | site];
+  open.space = space;
+  open.use = use;
+  const std::uint32_t time = open.times[lane]++;
+  if (time >= open.requests.size()) {
+    if (open_count_ >= kMostOpen) {
+      ++left_out_;
+      return;
+    }
+    ++open_count_;
+    open.requests.resize(time + 1);
+  }
+  Request& request = open.requests[time];
+  request.lanes |= 1u << lane;
+  request.address[lane] = address;
+  request.bytes = std::max(request.bytes, bytes);
+}
+
+void Requests::close() {
+  for (auto& [key, open] : open_) {
+    Traffic& traffic = traffic_[static_cast<std::uint32_t>(key)];
+    traffic.space = open.space;
+    traffic.use = open.use;
+    for (const Request& request : open.requests) {
+      if (request.lanes == 0) continue;
+      const Cost cost = open.space == Space::shared ? turns_of(request) : sectors_of(request);
+      traffic.bytes = std::max(traffic.bytes, request.bytes);
+      ++traffic.requests;
+      traffic.lanes += static_cast<std::uint64_t>(std::popcount(request.lanes));
+      traffic.moved += static_cast<std::uint64_t>(cost.moved);
+      traffic.least += static_cast<std::uint64_t>(cost.least);
+      traffic.wanted += cost.wanted;
+      if (traffic.worst.lanes != 0 &&
+          cost.moved - cost.least <= traffic.worst_moved - traffic.worst_least) {
+        continue;
+      }
+      traffic.worst = request;
+      traffic.worst_block = block_;
+      traffic.worst_warp = static_cast<std::uint32_t>(key >> 32);
+      traffic.worst_moved = cost.moved;
+      traffic.worst_least = cost.least;
+    }
+  }
+  open_.clear();
+  open_count_ = 0;
+}
+
+}  // namespace tilestep::inspect

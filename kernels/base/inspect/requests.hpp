@@ -1,0 +1,75 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace tilestep::inspect {
+
+enum class Space : std::uint8_t { global, shared };
+enum class Use : std::uint8_t { read, write, atomic };
+
+/// One access of a warp: all lanes that came to the same place for the same time.
+struct Request {
+  std::uint32_t lanes = 0;  ///< those that took part
+  std::uint32_t bytes = 0;  ///< of a lane
+  std::array<std::uintptr_t, 32> address{};
+};
+
+/// What a request moves. Global memory: sectors of 32 bytes, and as many as would hold the bytes that the lanes want.
+/// Shared memory: turns, in each of which all 32 banks give a word of 4 bytes (CUDA C++ Programming Guide, "Shared Memory");
+/// 8 bytes a lane take two turns at least, 16 four.
+struct Cost {
+  int moved = 0;  ///< sectors or turns
+  int least = 0;
+  std::uint32_t wanted = 0;  ///< different bytes
+};
+Cost sectors_of(const Request& request);
+Cost turns_of(const Request& request);
+
+/// All requests of one place of the source in a launch.
+struct Traffic {
+  Space space = Space::global;
+  Use use = Use::read;
+  std::uint32_t bytes = 0;  ///< of a lane
+  std::uint64_t requests = 0, lanes = 0, moved = 0, least = 0, wanted = 0;
+  Request worst;  ///< the one with the most to spare
+  std::uint32_t worst_block = 0, worst_warp = 0;
+  int worst_moved = 0, worst_least = 0;
+};
+
+/// Puts together what the threads of a block do one after the other: the n-th time that a lane comes to a place between two
+/// barriers belongs to the n-th time of the others of its warp.
+class Requests {
+ public:
+  /// At most this many may be open at a time; what comes then is left out.
+  static constexpr std::size_t kMostOpen = 200'000;
+
+  void begin_block(std::uint32_t block) { block_ = block; }
+  void add(int thread, std::uint32_t site, Space space, Use use, std::uintptr_t address,
+           std::uint32_t bytes);
+  /// At a barrier, and where the block ends.
+  void close();
+
+  std::map<std::uint32_t, Traffic> take() { return std::exchange(traffic_, {}); }
+  std::uint64_t left_out() const { return left_out_; }
+
+ private:
+  struct Open {
+    Space space;
+    Use use;
+    std::array<std::uint32_t, 32> times{};
+    std::vector<Request> requests;
+  };
+  std::uint32_t block_ = 0;
+  std::size_t open_count_ = 0;
+  std::uint64_t left_out_ = 0;
+  std::unordered_map<std::uint64_t, Open> open_;  ///< by warp and place
+  std::map<std::uint32_t, Traffic> traffic_;
+};
+
+}  // namespace tilestep::inspect

@@ -1,0 +1,204 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/base/inspect/requests.hpp"
+#include "kernels/base/simt/access_listener.hpp"
+#include "kernels/base/simt/backends.hpp"
+#include "kernels/base/simt/fault_place.hpp"
+#include "kernels/base/simt/program.hpp"
+
+namespace tilestep::inspect {
+
+/// What a program does wrong, or slowly. The last three are no mistakes.
+enum class Kind {
+  bounds,          ///< a thread leaves its array
+  host_pointer,    ///< a kernel is given the host's memory
+  device_pointer,  ///< the host uses the device's
+  copy_direction,  ///< a copy whose kind or order of arguments is wrong
+  copy_bytes,      ///< a copy of too few or too many bytes
+  uninitialized,   ///< memory is read that nobody wrote
+  coverage,        ///< a grid too small for its array
+  launch,          ///< a launch that is refused
+  leak,            ///< memory that is never freed
+  free,            ///< memory that is freed twice, or is none
+  barrier,         ///< threads that wait for each other in vain
+  shared_race,     ///< threads of a block that use one place, and nothing orders them
+  global_race,     ///< the same in global memory
+  order,           ///< results that depend on the order of threads
+  crash,           ///< the program ended by a signal, an assertion or its time
+  coalescing,      ///< requests that move more sectors than they need
+  bank_conflict,   ///< requests of shared memory that take more turns than they need
+  divergence,      ///< branches that split warps
+};
+constexpr auto names_of(Kind) {
+  return std::to_array<std::string_view>(
+      {"bounds", "host_pointer", "device_pointer", "copy_direction", "copy_bytes", "uninitialized",
+       "coverage", "launch", "leak", "free", "barrier", "shared_race", "global_race", "order",
+       "crash", "coalescing", "bank_conflict", "divergence"});
+}
+constexpr bool is_mistake(Kind kind) {
+  return kind < Kind::coalescing;
+}
+
+struct Finding {
+  Kind kind;
+  unsigned line = 0, other_line = 0;  ///< 0: to be found from the callers, or not known
+  std::vector<const void*> here, there;
+  int launch = 0;  ///< 1-based; 0: the host
+  std::string text;
+};
+
+/// A piece of memory that the program asked for.
+struct Allocation {
+  std::uintptr_t begin = 0;
+  std::size_t bytes = 0, element = 0;
+  std::string name;  ///< "d_x", or "the array of line 12"
+  unsigned line = 0;
+  program::Memory kind = program::Memory::device;
+  std::vector<bool> written;  ///< of each byte
+  /// The last copy from the host: its line, and how much of the array it wrote.
+  unsigned copied_in = 0;
+  std::size_t copied_bytes = 0;
+  /// By the launch that wrote it last: the elements from the first on without a gap, and whether a thread wrote twice.
+  int written_by = 0;
+  std::size_t written_low = 0, written_high = 0, written_times = 0;
+};
+
+struct LaunchRecord {
+  std::string kernel;
+  unsigned line = 0;
+  program::Shape shape;
+  bool traced = false;
+  std::map<std::uint32_t, Traffic> traffic;  ///< by place
+  std::uint64_t left_out = 0;
+};
+
+enum class What { allocates, frees, copies, fills, launches, waits };
+constexpr auto names_of(What) {
+  return std::to_array<std::string_view>({"allocate", "free", "copy", "fill", "launch", "wait"});
+}
+struct Event {
+  What what;
+  unsigned line = 0;
+  std::string name, detail;
+  std::size_t bytes = 0;
+  int stream = 0, launch = 0;
+};
+
+struct Options {
+  simt::ThreadOrder order = simt::ThreadOrder::ascending;
+  std::uint64_t seed = 1;
+  bool traces = true;       ///< keeps requests; else only what goes wrong
+  std::string source = "";  ///< the file's name, as it is compiled: "edited/<source>"
+};
+
+/// A running program: what it has, what it did, what was found. The one of this process.
+class Session final : public simt::emulated::AccessListener {
+ public:
+  static constexpr int kTracedOfPlace =
+      8;  ///< launches of a kernel from one line whose requests are kept
+  static constexpr std::size_t kMostEvents = 4000, kMostFindings = 200;
+
+  explicit Session(Options options, std::function<void(int status)> end);
+  ~Session() override;
+  static Session& current();
+
+  // What program.hpp's functions do.
+  int allocate(void** to, std::size_t bytes, const char* name, std::size_t element,
+               program::Memory kind, simt::Location at);
+  int release(void* memory, program::Memory kind, simt::Location at);
+  int copy(const program::Copy& copy, simt::Location at);
+  int fill(void* to, int byte, std::size_t bytes, int stream, simt::Location at);
+  void launch(const char* name, const program::Shape& shape, void (*thread)(void*), void* data,
+              simt::Location at);
+  int allow_shared(int bytes);
+  int wait(const char* word, simt::Location at);
+  int last_error(bool reset);
+  void host_allocated(void* memory, std::size_t bytes);
+  void host_freed(void* memory);
+
+  void access(std::uintptr_t address, std::size_t bytes, simt::emulated::SharedUse use,
+              void** frame) override;
+  void block_begins(std::uint64_t block) override {
+    requests_.begin_block(static_cast<std::uint32_t>(block));
+  }
+  void block_met() override { requests_.close(); }
+  void block_ended() override { requests_.close(); }
+
+  /// Looks at what is only known at the end. `whole`: the program came to its own, and well.
+  void conclude(bool whole);
+  void find(Finding finding);
+  const std::vector<Finding>& findings() const { return findings_; }
+  const std::deque<LaunchRecord>& launches() const { return launches_; }
+  const std::vector<Event>& events() const { return events_; }
+  const Options& options() const { return options_; }
+  bool timed_by_events = false;  ///< the program has asked for times
+
+ private:
+  struct Host {
+    std::size_t bytes;
+  };
+  /// A copy to the host that took fewer bytes than the array has, as many as it has elements.
+  struct Short {
+    std::uintptr_t begin, end;  ///< of what was left out, on the host
+    unsigned line;
+    std::string text;
+  };
+
+  unsigned line_of(const simt::Location& at) const;
+  const std::string& kernel_of(const Finding& finding) const {
+    return launches_[static_cast<std::size_t>(finding.launch) - 1].kernel;
+  }
+  Allocation* at(std::uintptr_t address);
+  Allocation* device_memory(std::uintptr_t address);
+  std::string named(const Allocation& array, std::uintptr_t address) const;
+  void add(Event event);
+  int fail(int error);
+  bool on_host_stack(std::uintptr_t address) const;
+  bool is_host(std::uintptr_t address) const;
+  bool check_row(const program::Copy& copy, std::uintptr_t to, std::uintptr_t from, unsigned line);
+  void check_size(const program::Copy& copy, unsigned line);
+  void check_coverage(Allocation& array, unsigned line);
+  bool was_written(const Allocation& array, std::uintptr_t address, std::size_t bytes,
+                   bool all) const;
+  void mark(Allocation& array, std::uintptr_t address, std::size_t bytes);
+  void access_on_host(std::uintptr_t address, std::size_t bytes, simt::emulated::SharedUse use,
+                      void** frame);
+  void found_by_guard();
+
+  Options options_;
+  std::function<void(int)> end_;
+  std::unique_ptr<simt::Device> device_;
+  std::map<std::uintptr_t, Allocation> memory_;
+  Allocation* recent_ = nullptr;
+  std::set<std::uintptr_t> freed_;
+  std::map<std::uintptr_t, Host> host_;
+  std::uintptr_t stack_low_ = 0, stack_high_ = 0;
+  std::vector<Short> short_;
+  std::deque<LaunchRecord> launches_;
+  std::map<std::pair<unsigned, std::string>, int> of_place_;
+  std::vector<Event> events_;
+  std::vector<Finding> findings_;
+  std::set<std::uint64_t> told_;  ///< places that something was said of
+  Requests requests_;
+  int running_ = 0;  ///< the launch; 0: none
+  int error_ = 0;
+  unsigned refused_line_ = 0;  ///< of a launch whose error nobody asked for yet
+  int most_shared_ = 48 << 10;
+};
+
+/// How the source calls a thread's place, as far as the emulation knows: for sentences.
+std::string describe(const program::Shape& shape);
+
+}  // namespace tilestep::inspect

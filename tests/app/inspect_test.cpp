@@ -1,0 +1,336 @@
+// Any CUDA file: programs of our own in tests/inspect, half of them with a beginner's mistake, and what is said of them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "app/worker/sandbox.hpp"
+#include "tests/app/child.hpp"
+#include "tests/app/text_checks.hpp"
+#include "tests/catch.hpp"
+#include "tests/kernels/base/workbench/own_cache.hpp"
+#include "tests/part.hpp"
+#include "tests/paths.hpp"
+#include "tests/skip.hpp"
+
+namespace tilestep {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using tests::check_contains;
+using tests::Outcome;
+using tests::run_tilestep;
+using tests::TemporaryFolder;
+using Words = std::vector<std::string>;
+
+std::vector<fs::path> programs(const char* folder) {
+  std::vector<fs::path> all;
+  for (const auto& entry :
+       fs::directory_iterator(fs::path(tests::paths::kSource) / "tests/inspect" / folder)) {
+    if (entry.path().extension() == ".cu") all.push_back(entry.path());
+  }
+  std::sort(all.begin(), all.end());
+  REQUIRE(all.size() == 30);
+  return all;
+}
+
+Outcome inspected(const fs::path& file, const Words& more = {}) {
+  Words words = {"inspect", file.string(), "--trust", "--json"};
+  words.insert(words.end(), more.begin(), more.end());
+  return run_tilestep(words);
+}
+
+/// Of a program whose text is given.
+Outcome inspected_text(const TemporaryFolder& folder, const std::string& text,
+                       const Words& more = {}) {
+  const fs::path file = folder.path() / "program.cu";
+  std::ofstream(file) << text;
+  return inspected(file, more);
+}
+
+json rows_of(const json& report, const std::string& table) {
+  for (const json& each : report.at("tables")) {
+    if (each.at("id") == table) return each.at("rows");
+  }
+  return json::array();
+}
+
+/// Mistakes as "kind line other".
+struct Mistake {
+  std::string kind;
+  int line = 0, other = 0;
+  std::string text;
+};
+std::vector<Mistake> mistakes_of(const json& report) {
+  std::vector<Mistake> all;
+  for (const json& row : rows_of(report, "findings")) {
+    if (row.at(1) != "yes") continue;
+    const auto number = [&](std::size_t i) {
+      return row.at(i).is_number() ? row.at(i).get<int>() : 0;
+    };
+    all.push_back({row.at(0), number(2), number(3), row.at(5)});
+  }
+  return all;
+}
+
+std::string printed(const json& report) {
+  return report.at("trace").at("printed");
+}
+
+/// What the plain C++ version of a program prints.
+std::string printed_plainly(const fs::path& source) {
+  const TemporaryFolder folder;
+  const std::string program = (folder.path() / "plain").string();
+  tests::Child compiler({"c++", "-std=c++17", source.string(), "-o", program});
+  REQUIRE(compiler.finish(std::chrono::seconds(60)) == 0);
+  tests::Child run({program});
+  REQUIRE(run.finish(std::chrono::seconds(20)) == 0);
+  return run.out();
+}
+
+TEST_CASE(
+    "inspect: what is right prints what plain C++ prints, in any order of its threads, and has no "
+    "mistake",
+    "[inspect_right]") {
+  const tests::KeptCache cache;
+  tests::Part part("inspect right", 3);
+  for (const fs::path& file : programs("right")) {
+    if (part.skips()) continue;
+    INFO(file.stem().string());
+    const Outcome outcome = inspected(file, {"--orders", "20"});
+    INFO(outcome.err << outcome.out.substr(0, 2000));
+    REQUIRE(outcome.code == 0);
+    CHECK(printed(outcome.json()) == printed_plainly(fs::path(file).replace_extension(".cpp")));
+    CHECK(mistakes_of(outcome.json()).empty());
+  }
+}
+
+TEST_CASE("inspect: each mistake is named, with its line, and nothing else is", "[inspect_wrong]") {
+  const tests::KeptCache cache;
+  tests::Part part("inspect wrong", 3);
+  for (const fs::path& file : programs("wrong")) {
+    if (part.skips()) continue;
+    INFO(file.stem().string());
+    std::string kind;
+    std::set<int> lines;
+    std::ifstream source(file);
+    int number = 0;
+    for (std::string line; std::getline(source, line);) {
+      ++number;
+      constexpr std::string_view kExpect = "// expect: ";
+      const std::size_t at = line.find(kExpect);
+      if (at == line.npos) continue;
+      kind = line.substr(at + kExpect.size());
+      lines.insert(number);
+    }
+    REQUIRE(!lines.empty());
+    const Outcome outcome = inspected(file);
+    INFO(outcome.err << outcome.out.substr(0, 2000));
+    CHECK(outcome.code == 1);
+    const std::vector<Mistake> mistakes = mistakes_of(outcome.json());
+    REQUIRE(!mistakes.empty());
+    bool at_line = false;
+    for (const Mistake& each : mistakes) {
+      CHECK(each.kind == kind);
+      CHECK(!each.text.empty());
+      at_line = at_line || lines.count(each.line) > 0 || lines.count(each.other) > 0;
+    }
+    CHECK(at_line);
+  }
+}
+
+// ---- numbers -------------------------------------------------------------------------------------
+
+/// Kernels on plain pointers that read as the lesson's patterns do.
+constexpr const char* kPatterns = R"(
+#include <cstdio>
+#define KERNEL(name, index) \
+  __global__ void name(const float* in, float* out) { const int i = blockIdx.x * blockDim.x + threadIdx.x; out[i] = in[index]; }
+KERNEL(sequential, i)
+KERNEL(strided, i * 8)
+KERNEL(offset, i + 1)
+KERNEL(reversed, 1023 - i)
+KERNEL(broadcast, i / 32)
+KERNEL(aos, i * 4 + 1)
+KERNEL(soa, 1024 + i)
+__global__ void column(float* out) {
+  __shared__ float plain[32][32], padded[32][33];
+  const int x = threadIdx.x, y = threadIdx.y;
+  plain[y][x] = x;
+  padded[y][x] = y;
+  __syncthreads();
+  out[y * 32 + x] = plain[x][y]
+    + padded[x][y];
+}
+int main() {
+  float *in, *out;
+  cudaMalloc(&in, 8192 * sizeof(float));
+  cudaMalloc(&out, 1024 * sizeof(float));
+  cudaMemset(in, 0, 8192 * sizeof(float));
+#define RUN(name) name<<<4, 256>>>(in, out)
+  RUN(sequential); RUN(strided); RUN(offset); RUN(reversed); RUN(broadcast); RUN(aos); RUN(soa);
+  column<<<1, dim3(32, 32)>>>(out);
+  cudaFree(in);
+  cudaFree(out);
+}
+)";
+
+/// Sectors of a request on average, by the lesson's own trace.
+double sectors_in_lesson(const Words& settings) {
+  Words words = {"run", "coalescing", "--backend", "emulated", "--json"};
+  for (const std::string& each : settings) {
+    words.emplace_back("--set");
+    words.push_back(each);
+  }
+  double sum = 0;
+  int count = 0;
+  for (const json& row : rows_of(run_tilestep(words).json(), "requests")) {
+    if (row.at(2) != "pattern") continue;
+    sum += row.at(5).get<double>();
+    ++count;
+  }
+  REQUIRE(count > 0);
+  return sum / count;
+}
+
+TEST_CASE(
+    "inspect: sectors are those of the lesson on coalescing, bank ways those of its transposes",
+    "[inspect_wrong]") {
+  const tests::KeptCache cache;
+  const TemporaryFolder folder;
+  const Outcome outcome = inspected_text(folder, kPatterns, {"--orders", "0"});
+  INFO(outcome.err << outcome.out.substr(0, 3000));
+  REQUIRE(outcome.code == 0);
+  std::map<std::string, double> sectors;
+  std::vector<double> turns;
+  for (const json& row : rows_of(outcome.json(), "accesses")) {
+    if (row.at(3) == "global" && row.at(4) == "load") sectors[row.at(1)] = row.at(8);
+    if (row.at(3) == "shared" && row.at(4) == "load") turns.push_back(row.at(8));
+  }
+  for (const auto& [kernel, settings] :
+       std::map<std::string, Words>{{"sequential", {"pattern=sequential"}},
+                                    {"strided", {"pattern=strided", "stride=8"}},
+                                    {"offset", {"pattern=offset", "offset=1"}},
+                                    {"reversed", {"pattern=reversed"}},
+                                    {"broadcast", {"pattern=broadcast"}},
+                                    {"aos", {"pattern=aos", "fields=4"}},
+                                    {"soa", {"pattern=soa", "fields=4"}}}) {
+    INFO(kernel);
+    CHECK(sectors.at(kernel) == sectors_in_lesson(settings));
+  }
+  CHECK(turns == std::vector<double>{32, 1});
+}
+
+// ---- what else a program may be ------------------------------------------------------------------
+
+TEST_CASE("inspect: what cannot be inspected gets a sentence", "[inspect_wrong]") {
+  const tests::KeptCache cache;
+  const TemporaryFolder folder;
+  CHECK(run_tilestep({"inspect"}).code == 2);
+  CHECK(run_tilestep({"inspect", (folder.path() / "none.cu").string()}).code == 3);
+  CHECK(run_tilestep({"inspect", folder.path().string()}).code != 0);
+  const Outcome wrong = inspected_text(folder, "int main() {\n  return nothing;\n}\n");
+  CHECK(wrong.code == 1);
+  check_contains(wrong.err, "line 2");
+  check_contains(wrong.err, "nothing");
+  const Outcome texture = inspected_text(
+      folder,
+      "int main() {}\n__global__ void k(cudaTextureObject_t t) { tex2D<float>(t, 0, 0); }\n");
+  CHECK(texture.code == 1);
+  check_contains(texture.err, "textures and surfaces are not emulated");
+  const Outcome none = inspected_text(folder, "__global__ void k() {}\n");
+  CHECK(none.code == 1);
+  check_contains(none.out, "has no main");
+  const Outcome status = inspected_text(folder,
+                                        "#include <cstdlib>\nint main(int n, char** words) { "
+                                        "exit(n == 3 && words[2][0] == 'b' ? 0 : 4); }\n",
+                                        {"--", "a", "b"});
+  CHECK(status.code == 0);
+}
+
+TEST_CASE("inspect: a program that never ends, or ends badly, is told with what it did before",
+          "[inspect_wrong]") {
+  const tests::KeptCache cache;
+  const TemporaryFolder folder;
+  const auto mistakes = [&](const std::string& text) {
+    const Outcome outcome = inspected_text(folder, text, {"--seconds", "1"});
+    INFO(outcome.err << outcome.out.substr(0, 1000));
+    REQUIRE(outcome.code == 1);
+    return mistakes_of(outcome.json());
+  };
+  const auto one = [&](const std::string& text, const std::string& says) {
+    const std::vector<Mistake> all = mistakes(text);
+    REQUIRE(all.size() == 1);
+    CHECK(all[0].kind == "crash");
+    check_contains(all[0].text, says);
+  };
+  one("int main() { volatile int on = 1; while (on) {} }", "still runs");
+  one("__global__ void k() { volatile int on = 1; while (on) {} }\nint main() { k<<<1, 1>>>(); }",
+      "still runs");
+  one("int main() { int* volatile p = nullptr; return *p; }", "null or wild pointer");
+  one("#include <cstdlib>\nint main() { abort(); }", "abort");
+  one("#include <stdexcept>\nint main() { throw std::runtime_error(\"so\"); }", "so");
+}
+
+TEST_CASE("inspect: results that depend on the order of threads are told", "[inspect_wrong]") {
+  const tests::KeptCache cache;
+  const TemporaryFolder folder;
+  // Each block takes the next place: no race, and another order all the same.
+  const Outcome outcome = inspected_text(folder, R"(
+#include <cstdio>
+__global__ void k(int* next, int* out) { out[atomicAdd(next, 1)] = threadIdx.x; }
+int main() {
+  int *next, *out, got[64];
+  cudaMalloc(&next, 4);
+  cudaMalloc(&out, 256);
+  cudaMemset(next, 0, 4);
+  k<<<1, 64>>>(next, out);
+  cudaMemcpy(got, out, 256, cudaMemcpyDeviceToHost);
+  printf("%d\n", got[0]);
+  cudaFree(next);
+  cudaFree(out);
+}
+)");
+  INFO(outcome.err << outcome.out.substr(0, 1000));
+  CHECK(outcome.code == 1);
+  const std::vector<Mistake> all = mistakes_of(outcome.json());
+  REQUIRE(all.size() == 1);
+  CHECK(all[0].kind == "order");
+}
+
+TEST_CASE("inspect: a stranger's program reaches nothing outside of its sandbox",
+          "[inspect_wrong]") {
+  if (!app::sandbox_status().available) return tests::skip(app::sandbox_status().reason);
+  const tests::KeptCache cache;
+  const TemporaryFolder folder;
+  const fs::path target = folder.path() / "written";
+  const fs::path secret = folder.path() / "secret";
+  std::ofstream(secret) << "private";
+  const fs::path file = folder.path() / "program.cu";
+  std::ofstream(file) << fmt::format(R"(
+#include <cstdio>
+#include <cstdlib>
+#include <sys/socket.h>
+#include <unistd.h>
+int main() {{
+  printf("write %d\n", fopen("{}", "w") != nullptr);
+  printf("read %d\n", fopen("{}", "r") != nullptr);
+  printf("environment %d\n", getenv("TILESTEP_SECRET") != nullptr);
+  printf("socket %d\n", socket(AF_INET, SOCK_STREAM, 0) >= 0);
+  if (fork() == 0) for (;;) sleep(1);
+}}
+)",
+                                     target.string(), secret.string());
+  const Outcome outcome = run_tilestep({"inspect", file.string(), "--json", "--orders", "0"}, "",
+                                       {{"TILESTEP_SECRET", "1"}});
+  INFO(outcome.err << outcome.out.substr(0, 1000));
+  CHECK(printed(outcome.json()) == "write 0\nread 0\nenvironment 0\nsocket 0\n");
+  CHECK(!fs::exists(target));
+}
+
+}  // namespace
+}  // namespace tilestep
