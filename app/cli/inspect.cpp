@@ -9,9 +9,12 @@
 #include "app/cli/arguments.hpp"
 #include "app/cli/command.hpp"
 #include "app/cli/fitted_table.hpp"
+#include "app/cli/inspect_page.hpp"
 #include "app/cli/output.hpp"
 #include "app/cli/terminal.hpp"
+#include "app/file.hpp"
 #include "app/keep/place.hpp"
+#include "app/window/window.hpp"
 #include "app/worker/sandbox.hpp"
 #include "kernels/base/inspect/run.hpp"
 #include "kernels/base/lab/plural.hpp"
@@ -24,10 +27,10 @@ namespace {
 namespace fs = std::filesystem;
 
 struct InspectArguments {
-  std::string file, kernel;
+  std::string file, kernel, html;
   std::vector<std::string> words;
   int launch = 0, orders = 2, seconds = 10;
-  bool json = false, trust = false;
+  bool json = false, trust = false, force = false;
 };
 
 /// What starts tilestep again to run the compiled program, in a sandbox unless it is trusted.
@@ -164,6 +167,7 @@ int inspect_file(const InspectArguments& arguments, const std::string& program) 
   if (arguments.file.empty()) throw Error("name a CUDA file: tilestep inspect FILE.cu");
   if (arguments.orders < 0 || arguments.orders > 100) throw Error("--orders is 0 to 100");
   if (arguments.seconds < 1 || arguments.seconds > 120) throw Error("--seconds is 1 to 120");
+  if (!arguments.html.empty()) require_output(arguments.html, arguments.force, kPageBegins);
   const std::string text = read_source(arguments.file);
   if (!arguments.trust && !sandbox_status().available) {
     throw Error(fmt::format("a program runs in a sandbox, and there is none: {}; for a program of "
@@ -180,6 +184,18 @@ int inspect_file(const InspectArguments& arguments, const std::string& program) 
       report_in(workbench::run_program(words, std::chrono::seconds(arguments.seconds + 10)),
                 arguments.seconds);
   try_orders(report, arguments, command);
+  if (!arguments.html.empty()) {
+    SvgPress press(1440, 900);
+    const auto draw = [&](const scenes::InspectedRequest& request) {
+      const picture::Picture picture = scenes::picture_of(request);
+      return RequestDrawn{press.draw(picture, ui::ThemeKind::dark),
+                          press.draw(picture, ui::ThemeKind::light)};
+    };
+    write_output(
+        arguments.html,
+        inspect_page(report, fs::path(arguments.file).filename().string(), lines_in(text), draw),
+        arguments.force);
+  }
   if (arguments.json) {
     print(json_text(lab::to_json(report)));
   } else {
@@ -219,6 +235,9 @@ void add_inspect(CLI::App& app, Invocation& invocation) {
   command->add_option("--seconds", arguments->seconds, "How long the program may run (default 10)")
       ->type_name("N");
   command->add_flag("--trust", arguments->trust, "Run a program of your own, outside the sandbox");
+  command->add_option("--html", arguments->html, "Also write all of it as one page")
+      ->type_name("FILE");
+  add_force(*command, arguments->force);
   command->add_flag("--json", arguments->json, "Print everything as JSON");
   command->callback([arguments, &invocation] {
     invocation.action = [arguments, &invocation] {

@@ -90,6 +90,8 @@ footer { color: var(--muted); font-size: 14px; padding-top: 48px; padding-bottom
   main, header.top, footer { max-width: none; padding-left: 0; padding-right: 0; } }
 )css";
 
+}  // namespace
+
 std::string page(std::string_view title, std::string_view style, std::string_view body) {
   return fmt::format(
       "{}<head>\n<meta charset=\"utf-8\">\n"
@@ -97,6 +99,8 @@ std::string page(std::string_view title, std::string_view style, std::string_vie
       "<title>{}</title>\n<style>{}{}</style>\n</head>\n<body>\n{}</body>\n</html>\n",
       kPageBegins, html_escaped(title), kStyle, style, body);
 }
+
+namespace {
 
 bool numeric(const lab::Table& table, std::size_t column) {
   return std::none_of(table.rows.begin(), table.rows.end(), [column](const auto& row) {
@@ -109,6 +113,8 @@ std::string_view cell_class(std::string_view text) {
   constexpr std::size_t kShort = 24;
   return text.size() <= kShort ? " class=\"w\"" : "";
 }
+
+}  // namespace
 
 std::string table_html(const lab::Table& table) {
   std::string html = "<div class=\"scroll\"><table>\n<thead><tr>";
@@ -131,6 +137,8 @@ std::string table_html(const lab::Table& table) {
   }
   return html + "</tbody>\n</table></div>\n";
 }
+
+namespace {
 
 /// A long table is folded: who looks for it finds it, and nobody scrolls past it.
 std::string table_section(const lab::Table& table) {

@@ -32,4 +32,9 @@ std::string page_path(const lab::LessonInfo& info);
 std::string lesson_page(const TourStop& stop);
 std::string index_page(const std::vector<TourStop>& stops);
 
+/// A page in the tour's dress, with `style` added; `body` is HTML.
+std::string page(std::string_view title, std::string_view style, std::string_view body);
+/// The first rows of a table.
+std::string table_html(const lab::Table& table);
+
 }  // namespace tilestep::app

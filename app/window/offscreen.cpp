@@ -315,6 +315,11 @@ std::string SvgPress::draw(const Capsule& capsule, ui::ThemeKind theme,
 }
 
 std::string SvgPress::draw(const picture::Picture& picture, ui::ThemeKind theme) {
+  if (!state_->shell) {
+    state_->options.shell.home = true;
+    state_->shell = std::make_unique<Shell>(*state_->lab, state_->options.shell);
+    settle_unseen(*state_->shell, state_->options);
+  }
   ui::Context& context = state_->shell->context();
   const ui::Context::Current current(context);
   context.look().theme = theme;

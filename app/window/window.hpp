@@ -86,7 +86,7 @@ class SvgPress {
   /// The picture of a capsule: what `subject` names and its like, or all of it. Throws Error as Scene::load does.
   std::string draw(const Capsule& capsule, ui::ThemeKind theme,
                    const std::vector<std::string>& subject = {});
-  /// A picture by itself, in the window's type; once the window has drawn one of its own.
+  /// A picture by itself, in the window's type.
   std::string draw(const picture::Picture& picture, ui::ThemeKind theme);
 
  private:
