@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct InspectArguments {
-  std::string file, kernel, html;
+  std::string file, kernel, html, shot;
   std::vector<std::string> words;
   int launch = 0, orders = 2, seconds = 10;
   bool json = false, trust = false, force = false;
@@ -167,6 +167,10 @@ int inspect_file(const InspectArguments& arguments, const std::string& program) 
   if (arguments.file.empty()) throw Error("name a CUDA file: tilestep inspect FILE.cu");
   if (arguments.orders < 0 || arguments.orders > 100) throw Error("--orders is 0 to 100");
   if (arguments.seconds < 1 || arguments.seconds > 120) throw Error("--seconds is 1 to 120");
+  if (!arguments.shot.empty() && !arguments.shot.ends_with(".svg"))
+    throw Error(
+        fmt::format("--shot cannot be '{}'; allowed: a file that ends in .svg", arguments.shot));
+  if (!arguments.shot.empty()) require_output(arguments.shot, arguments.force);
   if (!arguments.html.empty()) require_output(arguments.html, arguments.force, kPageBegins);
   const std::string text = read_source(arguments.file);
   if (!arguments.trust && !sandbox_status().available) {
@@ -184,6 +188,17 @@ int inspect_file(const InspectArguments& arguments, const std::string& program) 
       report_in(workbench::run_program(words, std::chrono::seconds(arguments.seconds + 10)),
                 arguments.seconds);
   try_orders(report, arguments, command);
+  if (!arguments.shot.empty()) {
+    const auto all = scenes::inspected_requests(report);
+    const auto most = std::max_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
+      return a.moved - a.least < b.moved - b.least;
+    });
+    if (most == all.end())
+      throw Error("the program made no request that could be drawn", ExitCode::check_failed);
+    write_output(arguments.shot,
+                 SvgPress(1440, 900).draw(scenes::picture_of(*most), ui::ThemeKind::dark),
+                 arguments.force);
+  }
   if (!arguments.html.empty()) {
     SvgPress press(1440, 900);
     const auto draw = [&](const scenes::InspectedRequest& request) {
@@ -237,6 +252,8 @@ void add_inspect(CLI::App& app, Invocation& invocation) {
   command->add_flag("--trust", arguments->trust, "Run a program of your own, outside the sandbox");
   command->add_option("--html", arguments->html, "Also write all of it as one page")
       ->type_name("FILE");
+  command->add_option("--shot", arguments->shot, "Also draw the costliest request, as SVG")
+      ->type_name("FILE.svg");
   add_force(*command, arguments->force);
   command->add_flag("--json", arguments->json, "Print everything as JSON");
   command->callback([arguments, &invocation] {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "kernels/base/inspect/requests.hpp"
 #include "scenes/picture/parts.hpp"
 #include "scenes/shared/words.hpp"
 
@@ -38,8 +39,15 @@ std::int64_t whole(const json& of, const char* name, std::int64_t low, std::int6
 }
 
 /// Lanes of a part of the warp that shared memory serves by itself.
-int lanes_at_once(const InspectedRequest& request) {
-  return request.bytes > 8 ? 8 : request.bytes > 4 ? 16 : kWarpLanes;
+int lanes_at_once(const InspectedRequest& of) {
+  inspect::Request request;
+  request.bytes = static_cast<std::uint32_t>(of.bytes);
+  for (std::size_t lane = 0; lane < kWarpLanes; ++lane) {
+    if (of.offset[lane] < 0) continue;
+    request.lanes |= 1u << lane;
+    request.address[lane] = static_cast<std::uintptr_t>(of.offset[lane]);
+  }
+  return kWarpLanes / inspect::parts_of(request);
 }
 
 Cells lanes_of(const InspectedRequest& request) {

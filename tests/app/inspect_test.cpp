@@ -148,6 +148,7 @@ TEST_CASE("inspect: each mistake is named, with its line, and nothing else is", 
 /// Kernels on plain pointers that read as the lesson's patterns do.
 constexpr const char* kPatterns = R"(
 #include <cstdio>
+#include <cuda_fp16.h>
 #define KERNEL(name, index) \
   __global__ void name(const float* in, float* out) { const int i = blockIdx.x * blockDim.x + threadIdx.x; out[i] = in[index]; }
 KERNEL(sequential, i)
@@ -157,6 +158,10 @@ KERNEL(reversed, 1023 - i)
 KERNEL(broadcast, i / 32)
 KERNEL(aos, i * 4 + 1)
 KERNEL(soa, 1024 + i)
+__global__ void halves(const __half* in, float* out) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  out[i] = __half2float(in[i]);
+}
 __global__ void column(float* out) {
   __shared__ float plain[32][32], padded[32][33];
   const int x = threadIdx.x, y = threadIdx.y;
@@ -173,6 +178,7 @@ int main() {
   cudaMemset(in, 0, 8192 * sizeof(float));
 #define RUN(name) name<<<4, 256>>>(in, out)
   RUN(sequential); RUN(strided); RUN(offset); RUN(reversed); RUN(broadcast); RUN(aos); RUN(soa);
+  halves<<<4, 256>>>((const __half*)in, out);
   column<<<1, dim3(32, 32)>>>(out);
   cudaFree(in);
   cudaFree(out);
@@ -222,6 +228,7 @@ TEST_CASE(
     INFO(kernel);
     CHECK(sectors.at(kernel) == sectors_in_lesson(settings));
   }
+  CHECK(sectors.at("halves") == 2);  // of an argument by value
   CHECK(turns == std::vector<double>{32, 1});
 }
 

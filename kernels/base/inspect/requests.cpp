@@ -30,6 +30,19 @@ std::uint32_t wanted_by(const Request& request) {
   return wanted;
 }
 
+/// Whether each lane and the one `apart` from it (by the bits of its number) want the same, where both take part.
+bool same_in_pairs(const Request& request, int apart) {
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const int other = lane ^ apart;
+    const bool both = (request.lanes >> lane & request.lanes >> other & 1u) != 0;
+    if (both && request.address[static_cast<std::size_t>(lane)] !=
+                    request.address[static_cast<std::size_t>(other)]) {
+      return false;
+    }
+  }
+  return true;
+}
+
 /// The turns of lanes [from, to): as many as the busiest bank has different words.
 int turns_of_lanes(const Request& request, int from, int to) {
   std::array<std::uintptr_t, kLanes * 4> words;
@@ -53,6 +66,11 @@ int turns_of_lanes(const Request& request, int from, int to) {
 
 }  // namespace
 
+int parts_of(const Request& request) {
+  const int parts = request.bytes > 8 ? 4 : request.bytes > 4 ? 2 : 1;
+  return parts > 1 && (same_in_pairs(request, 1) || same_in_pairs(request, 2)) ? parts / 2 : parts;
+}
+
 Cost sectors_of(const Request& request) {
   std::array<std::uintptr_t, kLanes * 2> sectors;
   std::size_t count = 0;
@@ -73,8 +91,7 @@ Cost sectors_of(const Request& request) {
 }
 
 Cost turns_of(const Request& request) {
-  // A half or a quarter of the warp at a time, so that no turn wants more than 128 bytes.
-  const int parts = request.bytes > 8 ? 4 : request.bytes > 4 ? 2 : 1;
+  const int parts = parts_of(request);
   Cost cost;
   cost.wanted = wanted_by(request);
   for (int part = 0; part < parts; ++part) {

@@ -22,7 +22,7 @@ struct Request {
 
 /// What a request moves. Global memory: sectors of 32 bytes, and as many as would hold the bytes that the lanes want.
 /// Shared memory: turns, in each of which all 32 banks give a word of 4 bytes (CUDA C++ Programming Guide, "Shared Memory");
-/// 8 bytes a lane take two turns at least, 16 four.
+/// 8 bytes a lane take two turns at least, 16 four, and half of that where lanes want the same in pairs.
 struct Cost {
   int moved = 0;  ///< sectors or turns
   int least = 0;
@@ -30,6 +30,9 @@ struct Cost {
 };
 Cost sectors_of(const Request& request);
 Cost turns_of(const Request& request);
+/// In how many parts of the warp, one after the other, shared memory serves it: no turn gives more than 128 bytes; two parts
+/// are one where lanes want the same in pairs, as an H200's counters say.
+int parts_of(const Request& request);
 
 /// All requests of one place of the source in a launch.
 struct Traffic {

@@ -267,6 +267,11 @@ class Rewriter {
                               : std::string_view();
   }
   void replace(std::size_t begin, std::size_t end, std::string text) {
+    // Whatever was there, the lines below it keep their numbers.
+    const auto lost = std::count(text_.begin() + static_cast<std::ptrdiff_t>(begin),
+                                 text_.begin() + static_cast<std::ptrdiff_t>(end), '\n') -
+                      std::count(text.begin(), text.end(), '\n');
+    if (lost > 0) text.append(static_cast<std::size_t>(lost), '\n');
     edits_.push_back({begin, end, std::move(text)});
   }
   void replace(std::size_t i, std::string text) {
@@ -346,7 +351,9 @@ class Rewriter {
       const std::string_view each = word(i);
       if (depth == 0 && (each == "," || each == ")")) break;
       depth += each == "(" || each == "[" ? 1 : each == ")" || each == "]" ? -1 : 0;
-      if (depth == 0 && starts_word(each[0])) name = each;
+      if (depth == 0 && starts_word(each[0]) && std::all_of(each.begin(), each.end(), in_word)) {
+        name = each;
+      }
     }
     if (name.empty() || name.size() > 40) return;
     replace(tokens_[open].end, tokens_[open].end, fmt::format("::simt_name{{\"{}\"}}, ", name));

@@ -59,7 +59,8 @@ constexpr unsigned short bits_of(double value, int mode = FE_TONEAREST) {
   return static_cast<unsigned short>(bits);
 }
 
-/// One number, as __half or __nv_bfloat16.
+/// One number, as __half or __nv_bfloat16. What takes it by value is inlined: an argument that a call copies from memory is
+/// an access that the compilers do not tell of, and so would be none (simt/memory_words.cpp).
 template <class Format>
 class SmallFloat {
  public:
@@ -87,59 +88,73 @@ class SmallFloat {
     return __hisnan(*this) ? std::bit_cast<float>(0x7FFFFFFFu) : static_cast<float>(exact());
   }
 
-  friend constexpr bool __hisnan(SmallFloat a) { return a.exact() != a.exact(); }
-  friend constexpr int __hisinf(SmallFloat a) {
+  friend __forceinline__ constexpr bool __hisnan(SmallFloat a) { return a.exact() != a.exact(); }
+  friend __forceinline__ constexpr int __hisinf(SmallFloat a) {
     return tilestep::numeric::is_infinite(a.exact()) ? (a.exact() > 0 ? 1 : -1) : 0;
   }
-  friend constexpr SmallFloat __hneg(SmallFloat a) {
+  friend __forceinline__ constexpr SmallFloat __hneg(SmallFloat a) {
     return __hisnan(a) ? nan() : of_bits(a.bits_ ^ 0x8000u);
   }
-  friend constexpr SmallFloat __habs(SmallFloat a) {
+  friend __forceinline__ constexpr SmallFloat __habs(SmallFloat a) {
     return __hisnan(a) ? nan() : of_bits(a.bits_ & 0x7FFFu);
   }
-  friend SmallFloat __hadd(SmallFloat a, SmallFloat b) {
+  friend __forceinline__ SmallFloat __hadd(SmallFloat a, SmallFloat b) {
     return tilestep::numeric::add_to_odd(a.exact(), b.exact());
   }
-  friend SmallFloat __hsub(SmallFloat a, SmallFloat b) {
+  friend __forceinline__ SmallFloat __hsub(SmallFloat a, SmallFloat b) {
     return tilestep::numeric::add_to_odd(a.exact(), -b.exact());
   }
-  friend SmallFloat __hmul(SmallFloat a, SmallFloat b) { return a.exact() * b.exact(); }
+  friend __forceinline__ SmallFloat __hmul(SmallFloat a, SmallFloat b) {
+    return a.exact() * b.exact();
+  }
   /// A double has more than twice the bits, so that rounding twice is rounding once.
-  friend SmallFloat __hdiv(SmallFloat a, SmallFloat b) { return a.exact() / b.exact(); }
-  friend SmallFloat __hfma(SmallFloat a, SmallFloat b, SmallFloat c) {
+  friend __forceinline__ SmallFloat __hdiv(SmallFloat a, SmallFloat b) {
+    return a.exact() / b.exact();
+  }
+  friend __forceinline__ SmallFloat __hfma(SmallFloat a, SmallFloat b, SmallFloat c) {
     return tilestep::numeric::add_to_odd(a.exact() * b.exact(), c.exact());
   }
-  friend SmallFloat __hadd_rn(SmallFloat a, SmallFloat b) { return __hadd(a, b); }
-  friend SmallFloat __hsub_rn(SmallFloat a, SmallFloat b) { return __hsub(a, b); }
-  friend SmallFloat __hmul_rn(SmallFloat a, SmallFloat b) { return __hmul(a, b); }
-  friend SmallFloat __hadd_sat(SmallFloat a, SmallFloat b) { return saturated(__hadd(a, b)); }
-  friend SmallFloat __hsub_sat(SmallFloat a, SmallFloat b) { return saturated(__hsub(a, b)); }
-  friend SmallFloat __hmul_sat(SmallFloat a, SmallFloat b) { return saturated(__hmul(a, b)); }
-  friend SmallFloat __hfma_sat(SmallFloat a, SmallFloat b, SmallFloat c) {
+  friend __forceinline__ SmallFloat __hadd_rn(SmallFloat a, SmallFloat b) { return __hadd(a, b); }
+  friend __forceinline__ SmallFloat __hsub_rn(SmallFloat a, SmallFloat b) { return __hsub(a, b); }
+  friend __forceinline__ SmallFloat __hmul_rn(SmallFloat a, SmallFloat b) { return __hmul(a, b); }
+  friend __forceinline__ SmallFloat __hadd_sat(SmallFloat a, SmallFloat b) {
+    return saturated(__hadd(a, b));
+  }
+  friend __forceinline__ SmallFloat __hsub_sat(SmallFloat a, SmallFloat b) {
+    return saturated(__hsub(a, b));
+  }
+  friend __forceinline__ SmallFloat __hmul_sat(SmallFloat a, SmallFloat b) {
+    return saturated(__hmul(a, b));
+  }
+  friend __forceinline__ SmallFloat __hfma_sat(SmallFloat a, SmallFloat b, SmallFloat c) {
     return saturated(__hfma(a, b, c));
   }
-  friend SmallFloat __hfma_relu(SmallFloat a, SmallFloat b, SmallFloat c) {
+  friend __forceinline__ SmallFloat __hfma_relu(SmallFloat a, SmallFloat b, SmallFloat c) {
     const SmallFloat sum = __hfma(a, b, c);
     return sum.exact() <= 0 ? SmallFloat(0) : sum;
   }
 
   // A number beats a NaN, and +0 is more than −0; with `nan` a NaN beats all.
-  friend SmallFloat __hmax(SmallFloat a, SmallFloat b) { return larger(a, b, false); }
-  friend SmallFloat __hmin(SmallFloat a, SmallFloat b) { return larger(a, b, true); }
-  friend SmallFloat __hmax_nan(SmallFloat a, SmallFloat b) {
+  friend __forceinline__ SmallFloat __hmax(SmallFloat a, SmallFloat b) {
+    return larger(a, b, false);
+  }
+  friend __forceinline__ SmallFloat __hmin(SmallFloat a, SmallFloat b) {
+    return larger(a, b, true);
+  }
+  friend __forceinline__ SmallFloat __hmax_nan(SmallFloat a, SmallFloat b) {
     return __hisnan(a) || __hisnan(b) ? nan() : __hmax(a, b);
   }
-  friend SmallFloat __hmin_nan(SmallFloat a, SmallFloat b) {
+  friend __forceinline__ SmallFloat __hmin_nan(SmallFloat a, SmallFloat b) {
     return __hisnan(a) || __hisnan(b) ? nan() : __hmin(a, b);
   }
 
   // With a NaN false; with `u` true.
-#define TILESTEP_COMPARISON(name, op)                              \
-  friend bool name(SmallFloat a, SmallFloat b) {                   \
-    return !__hisnan(a) && !__hisnan(b) && a.exact() op b.exact(); \
-  }                                                                \
-  friend bool name##u(SmallFloat a, SmallFloat b) {                \
-    return __hisnan(a) || __hisnan(b) || a.exact() op b.exact();   \
+#define TILESTEP_COMPARISON(name, op)                               \
+  friend __forceinline__ bool name(SmallFloat a, SmallFloat b) {    \
+    return !__hisnan(a) && !__hisnan(b) && a.exact() op b.exact();  \
+  }                                                                 \
+  friend __forceinline__ bool name##u(SmallFloat a, SmallFloat b) { \
+    return __hisnan(a) || __hisnan(b) || a.exact() op b.exact();    \
   }
   TILESTEP_COMPARISON(__heq, ==)
   TILESTEP_COMPARISON(__hne, !=)
@@ -149,10 +164,10 @@ class SmallFloat {
   TILESTEP_COMPARISON(__hge, >=)
 #undef TILESTEP_COMPARISON
 
-#define TILESTEP_FUNCTION(name, expression) \
-  friend SmallFloat name(SmallFloat a) {    \
-    const double x = a.exact();             \
-    return expression;                      \
+#define TILESTEP_FUNCTION(name, expression)              \
+  friend __forceinline__ SmallFloat name(SmallFloat a) { \
+    const double x = a.exact();                          \
+    return expression;                                   \
   }
   TILESTEP_FUNCTION(hexp, std::exp(x))
   TILESTEP_FUNCTION(hexp2, std::exp2(x))
@@ -216,7 +231,7 @@ class SmallFloat {
     return __hge(a, b);
   }
 
-  friend SmallFloat atomicAdd(SmallFloat* address, SmallFloat value) {
+  friend __forceinline__ SmallFloat atomicAdd(SmallFloat* address, SmallFloat value) {
     return of_bits(tilestep::simt::emulated::atomic_update(
         address->address(),
         [&](unsigned short old) { return __hadd(of_bits(old), value).bits(); }));
@@ -248,17 +263,17 @@ struct alignas(4) SmallFloat2 {
   SmallFloat2() = default;
   constexpr SmallFloat2(One low, One high) : x(low), y(high) {}
 
-#define TILESTEP_BOTH1(name, one)          \
-  friend SmallFloat2 name(SmallFloat2 a) { \
-    return {one(a.x), one(a.y)};           \
+#define TILESTEP_BOTH1(name, one)                          \
+  friend __forceinline__ SmallFloat2 name(SmallFloat2 a) { \
+    return {one(a.x), one(a.y)};                           \
   }
-#define TILESTEP_BOTH2(name, one)                         \
-  friend SmallFloat2 name(SmallFloat2 a, SmallFloat2 b) { \
-    return {one(a.x, b.x), one(a.y, b.y)};                \
+#define TILESTEP_BOTH2(name, one)                                         \
+  friend __forceinline__ SmallFloat2 name(SmallFloat2 a, SmallFloat2 b) { \
+    return {one(a.x, b.x), one(a.y, b.y)};                                \
   }
-#define TILESTEP_BOTH3(name, one)                                        \
-  friend SmallFloat2 name(SmallFloat2 a, SmallFloat2 b, SmallFloat2 c) { \
-    return {one(a.x, b.x, c.x), one(a.y, b.y, c.y)};                     \
+#define TILESTEP_BOTH3(name, one)                                                        \
+  friend __forceinline__ SmallFloat2 name(SmallFloat2 a, SmallFloat2 b, SmallFloat2 c) { \
+    return {one(a.x, b.x, c.x), one(a.y, b.y, c.y)};                                     \
   }
   TILESTEP_BOTH2(__hadd2, __hadd)
   TILESTEP_BOTH2(__hsub2, __hsub)
@@ -303,10 +318,10 @@ struct alignas(4) SmallFloat2 {
   // 1.0 or 0.0 of each; with `b` whether both are; with `mask` all bits or none of each.
 #define TILESTEP_COMPARISON2(word)                                                          \
   TILESTEP_BOTH2(__h##word##2, __h##word)                                                   \
-  friend bool __hb##word##2(SmallFloat2 a, SmallFloat2 b) {                                 \
+  friend __forceinline__ bool __hb##word##2(SmallFloat2 a, SmallFloat2 b) {                 \
     return __h##word(a.x, b.x) && __h##word(a.y, b.y);                                      \
   }                                                                                         \
-  friend unsigned __h##word##2_mask(SmallFloat2 a, SmallFloat2 b) {                         \
+  friend __forceinline__ unsigned __h##word##2_mask(SmallFloat2 a, SmallFloat2 b) {         \
     return (__h##word(a.x, b.x) ? 0xFFFFu : 0u) | (__h##word(a.y, b.y) ? 0xFFFF0000u : 0u); \
   }
   TILESTEP_COMPARISON2(eq)
@@ -358,17 +373,17 @@ struct alignas(4) SmallFloat2 {
     return __hbge2(a, b);
   }
 
-  friend float __low2float(SmallFloat2 a) {
+  friend __forceinline__ float __low2float(SmallFloat2 a) {
     return a.x;
   }
-  friend float __high2float(SmallFloat2 a) {
+  friend __forceinline__ float __high2float(SmallFloat2 a) {
     return a.y;
   }
-  friend SmallFloat2 __lowhigh2highlow(SmallFloat2 a) {
+  friend __forceinline__ SmallFloat2 __lowhigh2highlow(SmallFloat2 a) {
     return {a.y, a.x};
   }
   /// Each element by itself, as on a GPU.
-  friend SmallFloat2 atomicAdd(SmallFloat2* address, SmallFloat2 value) {
+  friend __forceinline__ SmallFloat2 atomicAdd(SmallFloat2* address, SmallFloat2 value) {
     return {atomicAdd(&address->x, value.x), atomicAdd(&address->y, value.y)};
   }
 };
@@ -406,76 +421,79 @@ TILESTEP_SHUFFLE(__shfl_xor_sync, SmallFloat2, int)
   TILESTEP_SMALL_WHOLE(Format, word, ll, long long, r, mode)                           \
   TILESTEP_SMALL_WHOLE(Format, word, ull, unsigned long long, r, mode)
 #define TILESTEP_SMALL_WHOLE(Format, word, name, Whole, r, mode)                   \
-  inline Whole __##word##2##name##_##r(SmallFloat<Format> x) {                     \
+  __forceinline__ Whole __##word##2##name##_##r(SmallFloat<Format> x) {            \
     return tilestep::simt::emulated::whole_of<Whole>(mode, static_cast<float>(x)); \
   }                                                                                \
   inline SmallFloat<Format> __##name##2##word##_##r(Whole x) {                     \
     return SmallFloat<Format>::of_bits(bits_of<Format>(to_odd(x), mode));          \
   }
-#define TILESTEP_SMALL_WORDS(Format, word, pair)                                            \
-  TILESTEP_SMALL_ROUNDED(Format, word, rn, FE_TONEAREST)                                    \
-  TILESTEP_SMALL_ROUNDED(Format, word, rz, FE_TOWARDZERO)                                   \
-  TILESTEP_SMALL_ROUNDED(Format, word, ru, FE_UPWARD)                                       \
-  TILESTEP_SMALL_ROUNDED(Format, word, rd, FE_DOWNWARD)                                     \
-  inline SmallFloat<Format> __float2##word(float x) {                                       \
-    return x;                                                                               \
-  }                                                                                         \
-  inline SmallFloat<Format> __double2##word(double x) {                                     \
-    return x;                                                                               \
-  }                                                                                         \
-  inline float __##word##2float(SmallFloat<Format> x) {                                     \
-    return x;                                                                               \
-  }                                                                                         \
-  inline unsigned short __##word##_as_ushort(SmallFloat<Format> x) {                        \
-    return x.bits();                                                                        \
-  }                                                                                         \
-  inline short __##word##_as_short(SmallFloat<Format> x) {                                  \
-    return static_cast<short>(x.bits());                                                    \
-  }                                                                                         \
-  inline SmallFloat<Format> __ushort_as_##word(unsigned short x) {                          \
-    return SmallFloat<Format>::of_bits(x);                                                  \
-  }                                                                                         \
-  inline SmallFloat<Format> __short_as_##word(short x) {                                    \
-    return SmallFloat<Format>::of_bits(static_cast<unsigned short>(x));                     \
-  }                                                                                         \
-  inline SmallFloat2<Format> __floats2##pair##_rn(float x, float y) {                       \
-    return {x, y};                                                                          \
-  }                                                                                         \
-  inline SmallFloat2<Format> __float22##pair##_rn(float2 x) {                               \
-    return {x.x, x.y};                                                                      \
-  }                                                                                         \
-  inline SmallFloat2<Format> __float2##pair##_rn(float x) {                                 \
-    return {x, x};                                                                          \
-  }                                                                                         \
-  inline float2 __##pair##2float2(SmallFloat2<Format> x) {                                  \
-    return {x.x, x.y};                                                                      \
-  }                                                                                         \
-  inline SmallFloat2<Format> __##word##2##pair(SmallFloat<Format> x) {                      \
-    return {x, x};                                                                          \
-  }                                                                                         \
-  inline SmallFloat2<Format> make_##pair(SmallFloat<Format> x, SmallFloat<Format> y) {      \
-    return {x, y};                                                                          \
-  }                                                                                         \
-  inline SmallFloat2<Format> __halves2##pair(SmallFloat<Format> x, SmallFloat<Format> y) {  \
-    return {x, y};                                                                          \
-  }                                                                                         \
-  inline SmallFloat<Format> __low2##word(SmallFloat2<Format> x) {                           \
-    return x.x;                                                                             \
-  }                                                                                         \
-  inline SmallFloat<Format> __high2##word(SmallFloat2<Format> x) {                          \
-    return x.y;                                                                             \
-  }                                                                                         \
-  inline SmallFloat2<Format> __low2##pair(SmallFloat2<Format> x) {                          \
-    return {x.x, x.x};                                                                      \
-  }                                                                                         \
-  inline SmallFloat2<Format> __high2##pair(SmallFloat2<Format> x) {                         \
-    return {x.y, x.y};                                                                      \
-  }                                                                                         \
-  inline SmallFloat2<Format> __lows2##pair(SmallFloat2<Format> x, SmallFloat2<Format> y) {  \
-    return {x.x, y.x};                                                                      \
-  }                                                                                         \
-  inline SmallFloat2<Format> __highs2##pair(SmallFloat2<Format> x, SmallFloat2<Format> y) { \
-    return {x.y, y.y};                                                                      \
+#define TILESTEP_SMALL_WORDS(Format, word, pair)                                                \
+  TILESTEP_SMALL_ROUNDED(Format, word, rn, FE_TONEAREST)                                        \
+  TILESTEP_SMALL_ROUNDED(Format, word, rz, FE_TOWARDZERO)                                       \
+  TILESTEP_SMALL_ROUNDED(Format, word, ru, FE_UPWARD)                                           \
+  TILESTEP_SMALL_ROUNDED(Format, word, rd, FE_DOWNWARD)                                         \
+  inline SmallFloat<Format> __float2##word(float x) {                                           \
+    return x;                                                                                   \
+  }                                                                                             \
+  inline SmallFloat<Format> __double2##word(double x) {                                         \
+    return x;                                                                                   \
+  }                                                                                             \
+  __forceinline__ float __##word##2float(SmallFloat<Format> x) {                                \
+    return x;                                                                                   \
+  }                                                                                             \
+  __forceinline__ unsigned short __##word##_as_ushort(SmallFloat<Format> x) {                   \
+    return x.bits();                                                                            \
+  }                                                                                             \
+  __forceinline__ short __##word##_as_short(SmallFloat<Format> x) {                             \
+    return static_cast<short>(x.bits());                                                        \
+  }                                                                                             \
+  inline SmallFloat<Format> __ushort_as_##word(unsigned short x) {                              \
+    return SmallFloat<Format>::of_bits(x);                                                      \
+  }                                                                                             \
+  inline SmallFloat<Format> __short_as_##word(short x) {                                        \
+    return SmallFloat<Format>::of_bits(static_cast<unsigned short>(x));                         \
+  }                                                                                             \
+  inline SmallFloat2<Format> __floats2##pair##_rn(float x, float y) {                           \
+    return {x, y};                                                                              \
+  }                                                                                             \
+  __forceinline__ SmallFloat2<Format> __float22##pair##_rn(float2 x) {                          \
+    return {x.x, x.y};                                                                          \
+  }                                                                                             \
+  inline SmallFloat2<Format> __float2##pair##_rn(float x) {                                     \
+    return {x, x};                                                                              \
+  }                                                                                             \
+  __forceinline__ float2 __##pair##2float2(SmallFloat2<Format> x) {                             \
+    return {x.x, x.y};                                                                          \
+  }                                                                                             \
+  __forceinline__ SmallFloat2<Format> __##word##2##pair(SmallFloat<Format> x) {                 \
+    return {x, x};                                                                              \
+  }                                                                                             \
+  __forceinline__ SmallFloat2<Format> make_##pair(SmallFloat<Format> x, SmallFloat<Format> y) { \
+    return {x, y};                                                                              \
+  }                                                                                             \
+  __forceinline__ SmallFloat2<Format> __halves2##pair(SmallFloat<Format> x,                     \
+                                                      SmallFloat<Format> y) {                   \
+    return {x, y};                                                                              \
+  }                                                                                             \
+  __forceinline__ SmallFloat<Format> __low2##word(SmallFloat2<Format> x) {                      \
+    return x.x;                                                                                 \
+  }                                                                                             \
+  __forceinline__ SmallFloat<Format> __high2##word(SmallFloat2<Format> x) {                     \
+    return x.y;                                                                                 \
+  }                                                                                             \
+  __forceinline__ SmallFloat2<Format> __low2##pair(SmallFloat2<Format> x) {                     \
+    return {x.x, x.x};                                                                          \
+  }                                                                                             \
+  __forceinline__ SmallFloat2<Format> __high2##pair(SmallFloat2<Format> x) {                    \
+    return {x.y, x.y};                                                                          \
+  }                                                                                             \
+  __forceinline__ SmallFloat2<Format> __lows2##pair(SmallFloat2<Format> x,                      \
+                                                    SmallFloat2<Format> y) {                    \
+    return {x.x, y.x};                                                                          \
+  }                                                                                             \
+  __forceinline__ SmallFloat2<Format> __highs2##pair(SmallFloat2<Format> x,                     \
+                                                     SmallFloat2<Format> y) {                   \
+    return {x.y, y.y};                                                                          \
   }
 
 }  // namespace tilestep_toolkit
