@@ -14,6 +14,9 @@
 #include "app/cli/terminal.hpp"
 #include "app/file.hpp"
 #include "app/keep/place.hpp"
+#include "app/keep/progress.hpp"
+#include "app/keep/settings.hpp"
+#include "app/shell/inspection.hpp"
 #include "app/window/window.hpp"
 #include "app/worker/sandbox.hpp"
 #include "kernels/base/inspect/run.hpp"
@@ -30,7 +33,8 @@ struct InspectArguments {
   std::string file, kernel, html, shot;
   std::vector<std::string> words;
   int launch = 0, orders = 2, seconds = 10;
-  bool json = false, trust = false, force = false;
+  bool json = false, text = false, trust = false, force = false;
+  std::string size = "1440x900", theme = "dark";
 };
 
 /// What starts tilestep again to run the compiled program, in a sandbox unless it is trusted.
@@ -163,13 +167,72 @@ lab::Table chosen_rows(const lab::Table& table, const InspectArguments& argument
   return kept;
 }
 
+bool has_display() {
+  const auto set = [](const char* name) {
+    const char* value = std::getenv(name);
+    return value != nullptr && *value != '\0';
+  };
+  return set("DISPLAY") || set("WAYLAND_DISPLAY");
+}
+
+/// The window, where the file runs again whenever it is saved.
+int open_window(const InspectArguments& arguments, const std::string& program) {
+  WindowOptions options;
+  const Size size = parse_size(arguments.size);
+  options.width = size.width;
+  options.height = size.height;
+  options.program = options.shell.program = program;
+  SettingsFile settings;
+  options.shell.kept = settings.load();
+  options.shell.theme = options.shell.kept.light ? ui::ThemeKind::light : ui::ThemeKind::dark;
+  options.shell.text_scale = static_cast<float>(options.shell.kept.text_scale);
+  options.settings = &settings;
+  options.shell.progress = progress_path();
+  options.shell.inspects = fs::absolute(arguments.file);
+  return run_window(options);
+}
+
+/// The window as it shows the report, or the costliest request alone.
+void take_picture(const InspectArguments& arguments, const lab::Report& report,
+                  const std::string& text) {
+  if (arguments.shot.ends_with(".png")) {
+    ShotOptions options;
+    const Size size = parse_size(arguments.size);
+    options.width = size.width;
+    options.height = size.height;
+    options.out = arguments.shot;
+    options.force = arguments.force;
+    options.shell.still = true;
+    options.shell.theme = arguments.theme == "light" ? ui::ThemeKind::light : ui::ThemeKind::dark;
+    options.shell.inspected =
+        std::make_shared<const Inspected>(Inspected{arguments.file, text, report});
+    return take_shot(options);
+  }
+  const auto all = scenes::inspected_requests(report);
+  const auto most = std::max_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return a.moved - a.least < b.moved - b.least;
+  });
+  if (most == all.end())
+    throw Error("the program made no request that could be drawn", ExitCode::check_failed);
+  write_output(arguments.shot,
+               SvgPress(1440, 900).draw(scenes::picture_of(*most), ui::ThemeKind::dark),
+               arguments.force);
+}
+
 int inspect_file(const InspectArguments& arguments, const std::string& program) {
   if (arguments.file.empty()) throw Error("name a CUDA file: tilestep inspect FILE.cu");
+  const bool asked =
+      arguments.json || arguments.text || !arguments.html.empty() || !arguments.shot.empty();
+  if (!asked && has_display()) return open_window(arguments, program);
   if (arguments.orders < 0 || arguments.orders > 100) throw Error("--orders is 0 to 100");
   if (arguments.seconds < 1 || arguments.seconds > 120) throw Error("--seconds is 1 to 120");
-  if (!arguments.shot.empty() && !arguments.shot.ends_with(".svg"))
-    throw Error(
-        fmt::format("--shot cannot be '{}'; allowed: a file that ends in .svg", arguments.shot));
+  if (!arguments.shot.empty() && !arguments.shot.ends_with(".svg") &&
+      !arguments.shot.ends_with(".png")) {
+    throw Error(fmt::format("--shot cannot be '{}'; allowed: a file that ends in .png or .svg",
+                            arguments.shot));
+  }
+  if (arguments.theme != "dark" && arguments.theme != "light")
+    throw Error(fmt::format("--theme cannot be '{}'; allowed: dark, light", arguments.theme));
   if (!arguments.shot.empty()) require_output(arguments.shot, arguments.force);
   if (!arguments.html.empty()) require_output(arguments.html, arguments.force, kPageBegins);
   const std::string text = read_source(arguments.file);
@@ -188,17 +251,7 @@ int inspect_file(const InspectArguments& arguments, const std::string& program) 
       report_in(workbench::run_program(words, std::chrono::seconds(arguments.seconds + 10)),
                 arguments.seconds);
   try_orders(report, arguments, command);
-  if (!arguments.shot.empty()) {
-    const auto all = scenes::inspected_requests(report);
-    const auto most = std::max_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
-      return a.moved - a.least < b.moved - b.least;
-    });
-    if (most == all.end())
-      throw Error("the program made no request that could be drawn", ExitCode::check_failed);
-    write_output(arguments.shot,
-                 SvgPress(1440, 900).draw(scenes::picture_of(*most), ui::ThemeKind::dark),
-                 arguments.force);
-  }
+  if (!arguments.shot.empty()) take_picture(arguments, report, text);
   if (!arguments.html.empty()) {
     SvgPress press(1440, 900);
     const auto draw = [&](const scenes::InspectedRequest& request) {
@@ -252,8 +305,14 @@ void add_inspect(CLI::App& app, Invocation& invocation) {
   command->add_flag("--trust", arguments->trust, "Run a program of your own, outside the sandbox");
   command->add_option("--html", arguments->html, "Also write all of it as one page")
       ->type_name("FILE");
-  command->add_option("--shot", arguments->shot, "Also draw the costliest request, as SVG")
-      ->type_name("FILE.svg");
+  command
+      ->add_option("--shot", arguments->shot,
+                   "Also draw the window (.png), or the costliest request alone (.svg)")
+      ->type_name("FILE");
+  command->add_option("--size", arguments->size, "Size of the window in pixels (default 1440x900)")
+      ->type_name("WxH");
+  command->add_option("--theme", arguments->theme, "dark or light")->type_name("THEME");
+  command->add_flag("--text", arguments->text, "Print the report also where there is a display");
   add_force(*command, arguments->force);
   command->add_flag("--json", arguments->json, "Print everything as JSON");
   command->callback([arguments, &invocation] {

@@ -105,6 +105,8 @@ void draw_ways_on(ShellState& state) {
   }
   if (button("begin", "Begin: " + first, !state.has_place)) return state.begin_lesson(0);
   if (wide) ImGui::SameLine(0, px(8));
+  if (button("inspect_begin", "Open a CUDA file", false)) return state.choose_inspected();
+  if (wide) ImGui::SameLine(0, px(8));
   if (button("coach_begin", "Tour of the window", false)) {
     state.show_home(false);
     state.coach.begin();

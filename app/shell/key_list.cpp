@@ -24,6 +24,7 @@ constexpr KeyLine kLines[] = {
     {"Space", "Play / pause"},
     {"A  B  C  D", "Answer the open question; Esc skips it"},
     {"H", "Home: the course, and what you have done of it"},
+    {"Ctrl+O", "Inspect a CUDA file; ← → its requests"},
     {"R", "Reset knobs and step"},
     {"↑  ↓  1–9", "Lesson"},
     {"L  [  ]", "Lesson text; previous / next stop"},

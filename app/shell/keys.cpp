@@ -182,22 +182,28 @@ void Shell::key(Key key, bool shift) {
   if (key == Key::save) return keep(shift ? Keep::picture_png : Keep::capsule);
   // What is typed into a field is not for us.
   if (ImGui::GetCurrentContext() != nullptr && ImGui::GetIO().WantTextInput) return;
+  if (key == Key::open) return state.choose_inspected();
+  if (state.inspects && (key == Key::left || key == Key::right)) {
+    return state.inspection.choose(state.inspection.chosen() + (key == Key::right ? 1 : -1));
+  }
   if (key == Key::copy) return keep(state.shows_table() ? Keep::table_copy : Keep::link);
   if (key == Key::question) {
     state.key_list = true;
     return;
   }
-  if (state.coach.is_on() && !state.home) {
+  if (state.coach.is_on() && !state.home && !state.inspects) {
     if (key == Key::escape) return state.coach.end();
     if (key == Key::enter) return state.coach.skip();
   }
-  if (key == Key::escape) return state.home ? state.show_home(false) : state.escape();
+  if (key == Key::escape) {
+    return state.home || state.inspects ? state.show_home(false) : state.escape();
+  }
   if (key >= Key::a && key <= Key::d &&
       state.answer_by_key(static_cast<int>(key) - static_cast<int>(Key::a), shift)) {
     return;
   }
   if (key == Key::h) return state.show_home(!state.home);
-  if (state.home) {
+  if (state.home || state.inspects) {
     if (lesson_key(state.session, key)) state.show_home(false);
     if (key == Key::t) state.toggle_theme();
     if (key == Key::p) state.set_presenter(!state.ui.look().presenter);

@@ -98,25 +98,40 @@ void draw_done(ShellState& state, const std::string& lesson, ImVec2 min, bool na
           {center.x - px(5), center.y - px(5)}, {center.x + px(5), center.y + px(5)});
 }
 
-/// The way to the course.
-void home_row(ShellState& state, bool narrow) {
-  const float width = ImGui::GetContentRegionAvail().x, height = std::round(px(36));
+/// A row above the lessons. Returns whether it was pressed.
+bool way_row(const char* id, const std::string& name, const char* letter, const char* tip,
+             bool selected, bool narrow) {
+  const float width = ImGui::GetContentRegionAvail().x, height = std::round(px(32));
   const ImVec2 min = ImGui::GetCursorScreenPos(), max(min.x + width, min.y + height);
-  bool pressed = ImGui::InvisibleButton("home", {width, height});
+  bool pressed = ImGui::InvisibleButton(id, {width, height});
   const bool hovered = ImGui::IsItemHovered();
   if (hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
-  pressed = ui::Context::current().focus().control("home_row", min, max).pressed || pressed;
-  if (state.home || hovered) {
+  pressed = ui::Context::current().focus().control(id, min, max).pressed || pressed;
+  if (selected || hovered) {
     list().AddRectFilled(min, max, ui::color(Role::raised), px(ui::kControlCorner));
   }
-  const Role role = state.home ? Role::text : Role::muted;
-  const std::string label = narrow ? "H" : "Home";
+  const std::string label = narrow ? letter : name;
   const float y = (min.y + max.y - ui::text_size(label).y) / 2;
-  ui::draw_text({narrow ? (min.x + max.x) / 2 : min.x + px(14), y}, label, Font::body, role,
-                narrow ? ui::Align::center : ui::Align::left);
-  ui::tooltip("The course and your progress  (H)");
-  ui::map("home_row", "Home", state.home ? "selected" : "", min, max);
-  if (pressed) state.show_home(!state.home);
+  ui::draw_text({narrow ? (min.x + max.x) / 2 : min.x + px(14), y}, label, Font::body,
+                selected ? Role::text : Role::muted, narrow ? ui::Align::center : ui::Align::left);
+  ui::tooltip(tip);
+  ui::map(id, name, selected ? "selected" : "", min, max);
+  return pressed;
+}
+
+/// The ways to the course, and to a file of one's own.
+void ways(ShellState& state, bool narrow) {
+  if (way_row("home_row", "Home", "H", "The course and your progress  (H)", state.home, narrow))
+    state.show_home(!state.home);
+  if (way_row("inspect_row", "Any CUDA file", "F",
+              "Run a .cu file and see what its kernels do to memory  (Ctrl+O)", state.inspects,
+              narrow)) {
+    if (state.inspection.file().empty()) {
+      state.choose_inspected();
+    } else {
+      state.show_inspection();
+    }
+  }
   ui::space(8);
 }
 
@@ -144,7 +159,7 @@ void lessons(ShellState& state, bool narrow) {
     const LessonState& lesson = state.session.lessons()[i];
     const bool chosen = i == state.session.chosen();
     const ImVec2 min = ImGui::GetCursorScreenPos();
-    if (lesson_row(lesson, i, chosen && !state.home, narrow)) {
+    if (lesson_row(lesson, i, chosen && !state.home && !state.inspects, narrow)) {
       state.session.choose(i);
       state.show_home(false);
     }
@@ -204,7 +219,7 @@ void draw_rail(ShellState& state, const Layout& layout) {
   ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
   ImGui::SetCursorScreenPos({place.min.x + pad, place.min.y + head});
   ImGui::BeginChild("lessons", {place.width() - 2 * pad, place.height() - head - foot});
-  home_row(state, narrow);
+  ways(state, narrow);
   lessons(state, narrow);
   ImGui::EndChild();
   ImGui::SetCursorScreenPos({place.min.x + pad, place.max.y - foot + pad});

@@ -105,11 +105,13 @@ void Shell::draw(ImVec2 size) {
   draw_rail(*state_, layout);
   if (state_->home) {
     draw_home(*state_, layout, size);
+  } else if (state_->inspects) {
+    draw_inspection(*state_, layout, size);
   } else {
     draw_lesson(*state_, layout);
   }
   ImGui::End();
-  if (!state_->home) {
+  if (!state_->home && !state_->inspects) {
     follow_pointer(*state_);
     draw_note(*state_, layout);
     draw_definition(*state_, size);
@@ -151,7 +153,8 @@ bool Shell::update() {
   const bool asked = state_->follow_assembly();
   state_->follow_progress();
   const bool checks = state_->follow_exercise();
-  return state_->follow_drafts() || changed || said_enough || asked || checks;
+  const bool inspected = state_->inspection.update(now_s);
+  return state_->follow_drafts() || inspected || changed || said_enough || asked || checks;
 }
 
 bool Shell::animating() const {
@@ -175,6 +178,8 @@ bool Shell::timing() const {
 std::optional<double> Shell::update_due_s() const {
   auto due_s = state_->session.due_s();
   if (state_->message) due_s = std::min(due_s.value_or(1e300), state_->message->until_s);
+  if (const auto look = state_->inspection.due_s(state_->now_s()))
+    due_s = std::min(due_s.value_or(1e300), *look);
   if (const auto drafts = state_->drafts_due_s()) due_s = std::min(due_s.value_or(1e300), *drafts);
   constexpr double kLook_s = 0.25;
   if (state_->exercise_check.running()) {
@@ -207,7 +212,18 @@ int Shell::step() const {
   return state_->session.step();
 }
 
+void Shell::inspect(const std::filesystem::path& file) {
+  state_->inspect(file);
+}
+
+bool Shell::inspecting() const {
+  return state_->inspects && state_->inspection.running();
+}
+
 std::string Shell::window_title() const {
+  if (state_->inspects && !state_->inspection.file().empty()) {
+    return fmt::format("{} – tilestep", state_->inspection.file().filename().string());
+  }
   return fmt::format("{} – tilestep", state_->session.lesson().info.title);
 }
 

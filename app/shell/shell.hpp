@@ -28,6 +28,8 @@ struct Capsule;
 
 enum class Tab { predict, data, measured, kernel, glossary };
 
+struct Inspected;
+
 struct ShellOptions {
   std::string lesson;      ///< empty: kOpeningLesson
   lab::Settings settings;  ///< knobs that differ from the defaults
@@ -69,6 +71,10 @@ struct ShellOptions {
   std::optional<workbench::AssemblyForm> assembly = {};
   /// A kernel of the lesson: opened in the editor, and run instead of the built-in one.
   std::optional<lab::KernelEdit> kernel = {};
+  /// A CUDA file to inspect at the start; empty: none.
+  std::filesystem::path inspects = {};
+  /// One that was run already, to be shown.
+  std::shared_ptr<const Inspected> inspected = {};
   /// Where drafts of kernels are kept; nothing: they are not.
   std::optional<std::filesystem::path> drafts = {};
   /// Where progress is kept; nothing: it is not.
@@ -119,6 +125,7 @@ enum class Key {
   find_text,  ///< Ctrl+F
   run,        ///< Ctrl+Enter
   copy,       ///< Ctrl+C
+  open,       ///< Ctrl+O
   save,       ///< Ctrl+S
   comma,
   period,
@@ -207,6 +214,10 @@ class Shell {
   std::string picture_svg();
   /// All that is on show, to be kept. Throws Error (unavailable) before there is a report.
   Capsule capsule() const;
+  /// Runs a CUDA file, in another process, and shows what it does.
+  void inspect(const std::filesystem::path& file);
+  /// While that runs.
+  bool inspecting() const;
   /// Shows a capsule as it was kept; nothing runs until a knob is turned.
   void open(const Capsule& capsule);
   /// The table that is chosen under Data, as far as it is on show. Throws Error (unavailable) if there is none.

@@ -53,6 +53,7 @@ ShellState::ShellState(LabClient& lab, const ShellOptions& options)
                                           : run_exercise_by(options.program)),
       home(options.first_start || options.home),
       has_place(!options.first_start),
+      inspection(options.program),
       progress_file(options.progress),
       progress(progress_file.load()) {
   reader = options.reader;
@@ -68,6 +69,11 @@ ShellState::ShellState(LabClient& lab, const ShellOptions& options)
   first_theme = ui.look().theme;
   first_text_scale = ui.look().text_scale;
   session.set_speed(kept.speed);
+  if (!options.inspects.empty()) inspect(options.inspects);
+  if (options.inspected) {
+    inspection.show(*options.inspected);
+    show_inspection();
+  }
   if (options.capsule) {
     show(*options.capsule, options.trust);
     desk().edits = desk().edits || options.edits;
@@ -244,6 +250,26 @@ void ShellState::show_home(bool wanted) {
   }
   has_place = has_place || !wanted;
   home = wanted;
+  inspects = false;
+}
+
+void ShellState::show_inspection() {
+  session.stop();
+  has_place = has_place || !home;
+  home = false;
+  inspects = true;
+}
+
+void ShellState::inspect(const std::filesystem::path& file) {
+  inspection.open(file);
+  inspect_tab = 0;
+  show_inspection();
+}
+
+void ShellState::choose_inspected() {
+  inspection.close();
+  inspect_types = true;
+  show_inspection();
 }
 
 void ShellState::begin_lesson(std::size_t index) {

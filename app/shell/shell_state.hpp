@@ -14,6 +14,7 @@
 #include "app/keep/progress.hpp"
 #include "app/shell/coach.hpp"
 #include "app/shell/exercise_desk.hpp"
+#include "app/shell/inspection.hpp"
 #include "app/shell/layout.hpp"
 #include "app/shell/owned_kernel.hpp"
 #include "app/shell/palette.hpp"
@@ -154,6 +155,11 @@ struct ShellState {
   Coach coach;
   bool home = false;       ///< the course is on show in place of a lesson
   bool has_place = false;  ///< there is a lesson to continue
+  Inspection inspection;
+  bool inspects = false;  ///< a CUDA file, or the choice of one, is on show in place of a lesson
+  int inspect_tab = 0;
+  bool inspect_types = false;  ///< the field for its path takes the keys in the next frame
+  std::array<char, 1024> inspect_path{};
   std::optional<Recall> recall;
   std::int64_t recall_seed = 0;
   ProgressFile progress_file;
@@ -219,6 +225,11 @@ struct ShellState {
   void go_to_stop(int stop);
   void try_out(const lab::Settings& settings);
   void show_home(bool wanted);
+  /// Runs a CUDA file and shows what it does.
+  void inspect(const std::filesystem::path& file);
+  /// Shows the page of CUDA files, with the field for a path.
+  void choose_inspected();
+  void show_inspection();
   /// Opens a lesson with its text, at the first stop that was not read; before the first of all come questions of earlier
   /// lessons, where questions are on.
   void begin_lesson(std::size_t index);
@@ -344,6 +355,7 @@ struct Shell::State : ShellState {
 void draw_rail(ShellState& state, const Layout& layout);
 /// The course with what was done of it, over all of the window beside the rail.
 void draw_home(ShellState& state, const Layout& layout, ImVec2 size);
+void draw_inspection(ShellState& state, const Layout& layout, ImVec2 size);
 /// Reads a lesson's text, once.
 void read_guide(const LessonState& lesson, Reading& reading);
 void draw_header(ShellState& state, const Layout& layout);

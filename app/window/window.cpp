@@ -167,7 +167,10 @@ void Window::set_callbacks() {
   });
   glfwSetDropCallback(window_, [](GLFWwindow* window, int count, const char** paths) {
     of(window).pace_.input();
-    if (count > 0) open_capsule(*of(window).shell_, paths[0]);
+    if (count == 0) return;
+    if (std::filesystem::path(paths[0]).extension() == ".cu")
+      return of(window).shell_->inspect(paths[0]);
+    open_capsule(*of(window).shell_, paths[0]);
   });
   glfwSetWindowRefreshCallback(window_, [](GLFWwindow* window) { of(window).pace_.input(); });
   glfwSetFramebufferSizeCallback(window_,

@@ -80,6 +80,8 @@ std::optional<Key> command_of(int glfw_key) {
       return Key::find;
     case 'c':
       return Key::copy;
+    case 'o':
+      return Key::open;
     case 's':
       return Key::save;
     default:

@@ -119,7 +119,7 @@ Box train_box(const InspectedRequest& request) {
   return box({"moved"}, {train},
              text(fmt::format("moved: {} of 32 bytes, where {} would do",
                               words::counted(request.moved, "sector"), request.least)),
-             {.weight = 0.25f, .least_height = 1.8f, .right = kRight});
+             {.rank = 2, .weight = 0.25f, .least_height = 1.8f, .right = kRight});
 }
 
 /// A row a turn: which lanes each bank gives a word to.

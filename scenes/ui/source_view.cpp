@@ -61,7 +61,9 @@ class SourceRows {
         kept_(kept),
         height_(std::round(px(20))),
         advance_(text_size("0", Font::mono_note).x),
-        gutter_(px(32) + advance_ * static_cast<float>(std::to_string(kept.lines.size()).size())) {}
+        costs_(look.costs.empty() ? 0 : px(56)),
+        gutter_(costs_ + px(32) +
+                advance_ * static_cast<float>(std::to_string(kept.lines.size()).size())) {}
 
   float line_height() const { return height_; }
   /// The word that the pointer is on; −1: none.
@@ -93,6 +95,7 @@ class SourceRows {
     const float y = at.y + (height_ - font_pixels(Font::mono_note)) / 2;
     draw_text({at.x + gutter_ - px(20), y}, std::to_string(number), Font::mono_note,
               now || lit ? Role::text : Role::faint, Align::right);
+    draw_cost(number, {at.x + px(6), at.y});
     draw_step(number, {at.x + gutter_ - px(6), at.y + height_ / 2});
     float x = at.x + gutter_ + px(8);
     for (const SyntaxSpan& span : line.spans) {
@@ -211,6 +214,21 @@ class SourceRows {
     map(fmt::format("value_{}", number), value, now ? "current" : "", at, max);
   }
 
+  void draw_cost(int number, ImVec2 at) const {
+    const auto found = look_.costs.find(number);
+    if (found == look_.costs.end()) return;
+    const SourceCost& cost = found->second;
+    const ImVec2 min(at.x, at.y + px(1)), max(at.x + costs_ - px(6), at.y + height_ - px(1));
+    const ImU32 ground = cost.heat > 0 ? heat(cost.heat) : color(Role::raised);
+    list().AddRectFilled(min, max, ground, px(4));
+    const FontScope font(Font::mono_note);
+    const float width = text_size(cost.text, Font::mono_note).x;
+    list().AddText(
+        {(min.x + max.x - width) / 2, at.y + (height_ - font_pixels(Font::mono_note)) / 2},
+        cost.heat > 0 ? readable_on(ground) : color(Role::text), cost.text.c_str());
+    map(fmt::format("cost_{}", number), cost.text, "", min, max);
+  }
+
   /// A small numbered disc at the lines of this step.
   void draw_step(int number, ImVec2 center) const {
     const std::vector<int>& steps = look_.step_lines;
@@ -222,7 +240,7 @@ class SourceRows {
   std::string_view source_;
   const SourceLook& look_;
   const KeptSource& kept_;
-  float height_, advance_, gutter_;
+  float height_, advance_, costs_, gutter_;
   int hovered_ = -1;
 };
 

@@ -241,11 +241,17 @@ struct SourceWord {
   bool call = false;  ///< a function: where it is not called it is a word like any other
   int not_in = 0;     ///< nor in this line, 1-based
 };
+/// What a line costs, in a column of its own before the numbers.
+struct SourceCost {
+  std::string text;
+  float heat = 0;  ///< 0–1: none to much
+};
 struct SourceLook {
   int current = 0;  ///< 1-based line that is marked with the accent and scrolled to; 0: none
   std::vector<int> step_lines;             ///< marked quietly
   std::map<int, std::string> values = {};  ///< at line ends: the values they computed
   std::vector<SourceWord> words = {};
+  std::map<int, SourceCost> costs = {};  ///< empty: there is no such column
 };
 /// Source text with line numbers. Statements that record the picture are folded into a line, which unfolds
 /// on a click. Returns the word of `look.words` that the pointer is on, or −1.

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "app/shell/inspection.hpp"
 #include "app/worker/sandbox.hpp"
 #include "tests/app/child.hpp"
 #include "tests/app/text_checks.hpp"
@@ -307,6 +308,43 @@ int main() {
   const std::vector<Mistake> all = mistakes_of(outcome.json());
   REQUIRE(all.size() == 1);
   CHECK(all[0].kind == "order");
+}
+
+TEST_CASE("inspect: the window runs a file again when it is saved, and says what is wrong with it",
+          "[inspect_wrong]") {
+  if (!app::sandbox_status().available) return tests::skip(app::sandbox_status().reason);
+  const tests::KeptCache cache;
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "program.cu";
+  const auto write = [&](const std::string& text) {
+    const bool there = fs::exists(file);
+    const auto before = there ? fs::last_write_time(file) : fs::file_time_type();
+    std::ofstream(file) << text;
+    if (there)
+      fs::last_write_time(file, before + std::chrono::seconds(2));  // whatever the clock's steps
+  };
+  const std::string good =
+      "__global__ void k(int* x) { x[threadIdx.x] = 1; }\nint main() {\n  int* x;\n  "
+      "cudaMalloc(&x, 128);\n  k<<<1, 32>>>(x);\n  cudaFree(x);\n}\n";
+  write(good);
+  app::Inspection inspection(tests::paths::kProgram);
+  double now_s = 0;
+  const auto until = [&](const std::function<bool()>& there) {
+    return tests::eventually([&] { return inspection.update(now_s += 1), there(); },
+                             std::chrono::seconds(60));
+  };
+  inspection.open(file);
+  REQUIRE(until([&] { return inspection.report() != nullptr; }));
+  CHECK(inspection.report()->ok());
+  REQUIRE(inspection.requests().size() == 1);
+  CHECK(inspection.line() == 1);
+  write("int main() {\n  return nothing;\n}\n");
+  REQUIRE(until([&] { return !inspection.failure().empty(); }));
+  check_contains(inspection.failure(), "line 2");
+  CHECK(inspection.report() == nullptr);
+  write(good + "\n");
+  REQUIRE(until([&] { return inspection.report() != nullptr; }));
+  CHECK(inspection.failure().empty());
 }
 
 TEST_CASE("inspect: a stranger's program reaches nothing outside of its sandbox",

@@ -179,8 +179,8 @@ class Writer {
     for (const auto& [key, kept] : worst) {
       const auto& [place, traffic] = kept;
       const auto& [launch, line, space, use, bytes] = place;
-      const auto per = [&](std::uint64_t count) {
-        return static_cast<double>(count) / static_cast<double>(traffic->requests);
+      const auto per = [requests = static_cast<double>(traffic->requests)](std::uint64_t count) {
+        return static_cast<double>(count) / requests;
       };
       Finding finding{space == Space::shared ? Kind::bank_conflict : Kind::coalescing,
                       line,
@@ -271,8 +271,8 @@ class Writer {
                       lab::whole("moved", "bytes moved", "B")}};
     for (const auto& [place, traffic] : traffic_) {
       const auto& [launch, line, space, use, bytes] = place;
-      const auto per = [&](std::uint64_t count) {
-        return static_cast<double>(count) / static_cast<double>(traffic.requests);
+      const auto per = [requests = static_cast<double>(traffic.requests)](std::uint64_t count) {
+        return static_cast<double>(count) / requests;
       };
       table.add({launch, lab::shown(kernel(launch)), line, name_of_space(space), name_of_use(use),
                  bytes, traffic.requests, per(traffic.lanes), per(traffic.moved),

@@ -137,8 +137,10 @@ void Requests::close() {
       traffic.moved += static_cast<std::uint64_t>(cost.moved);
       traffic.least += static_cast<std::uint64_t>(cost.least);
       traffic.wanted += cost.wanted;
-      if (traffic.worst.lanes != 0 &&
-          cost.moved - cost.least <= traffic.worst_moved - traffic.worst_least) {
+      // Of those with the same to spare one of more lanes shows more.
+      const int spare = cost.moved - cost.least - (traffic.worst_moved - traffic.worst_least);
+      if (spare < 0 ||
+          (spare == 0 && std::popcount(request.lanes) <= std::popcount(traffic.worst.lanes))) {
         continue;
       }
       traffic.worst = request;

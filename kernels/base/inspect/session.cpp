@@ -584,6 +584,12 @@ int Session::wait(const char* word, simt::Location where) {
 
 // ---- accesses ------------------------------------------------------------------------------------
 
+void Session::block_begins(std::uint64_t block) {
+  requests_.begin_block(static_cast<std::uint32_t>(block));
+  dynamic_ = simt::emulated::watch_window.dynamic;
+  statics_ = simt::emulated::watch_window.statics;
+}
+
 void Session::access(std::uintptr_t address, std::size_t bytes, SharedUse use, void** frame) {
   if (bytes == 0) return;
   if (!BlockRunner::inside_kernel()) return access_on_host(address, bytes, use, frame);
@@ -591,8 +597,7 @@ void Session::access(std::uintptr_t address, std::size_t bytes, SharedUse use, v
   const auto top = address_of(runner.top_of_stack());
   constexpr std::uintptr_t kStack = 1 << 20;
   if (top - address < kStack) return;  // the thread's own variables
-  const auto& window = simt::emulated::watch_window;
-  const bool shared = window.dynamic.holds(address) || window.statics.holds(address);
+  const bool shared = dynamic_.holds(address) || statics_.holds(address);
   Allocation* array = shared ? nullptr : at(address);
   const bool writes = use != SharedUse::read;
   const LaunchRecord& record = launches_.back();

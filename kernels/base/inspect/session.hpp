@@ -17,6 +17,7 @@
 #include "kernels/base/simt/backends.hpp"
 #include "kernels/base/simt/fault_place.hpp"
 #include "kernels/base/simt/program.hpp"
+#include "kernels/base/simt/shared_races.hpp"
 
 namespace tilestep::inspect {
 
@@ -130,9 +131,7 @@ class Session final : public simt::emulated::AccessListener {
 
   void access(std::uintptr_t address, std::size_t bytes, simt::emulated::SharedUse use,
               void** frame) override;
-  void block_begins(std::uint64_t block) override {
-    requests_.begin_block(static_cast<std::uint32_t>(block));
-  }
+  void block_begins(std::uint64_t block) override;
   void block_met() override { requests_.close(); }
   void block_ended() override { requests_.close(); }
 
@@ -192,6 +191,8 @@ class Session final : public simt::emulated::AccessListener {
   std::vector<Finding> findings_;
   std::set<std::uint64_t> told_;  ///< places that something was said of
   Requests requests_;
+  /// Of the block: who watches it for races stops after the first.
+  simt::emulated::SharedRaces::Region dynamic_, statics_;
   int running_ = 0;  ///< the launch; 0: none
   int error_ = 0;
   unsigned refused_line_ = 0;  ///< of a launch whose error nobody asked for yet

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "kernels/catalog.hpp"
+#include "tests/app/shell/inspected.hpp"
 #include "tests/app/shell/stage.hpp"
 #include "tests/lesson_contract/contrast.hpp"
 #include "tests/lesson_contract/layout.hpp"
@@ -81,6 +82,14 @@ const std::vector<Scenario>& scenarios() {
          stage.draw({1440, 900});
          type("no such thing");
        }},
+      {"a CUDA file",
+       [](ShellOptions& options) {
+         options.inspected = std::make_shared<const Inspected>(tests::inspected());
+       },
+       [](Stage&) {}},
+      {"choice of a CUDA file", nothing, [](Stage& stage) { press(stage, {Key::open}); }},
+      {"a CUDA file that is not there", nothing,
+       [](Stage& stage) { stage.shell.inspect("/no/such/program.cu"); }},
       {"list of keys", nothing, [](Stage& stage) { press(stage, {Key::question}); }},
       {"question", asked, [](Stage&) {}},
       {"question beside the text",

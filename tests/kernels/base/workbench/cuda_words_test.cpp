@@ -68,8 +68,7 @@ TEST_CASE("a launch becomes a call, and every line stays where it is", "[workben
                "b << c >> d;",
                "// k<<<1, 2>>>(a)\n\"k<<<1, 2>>>(a)\" /* k<<<1,2>>>() */ R\"(k<<<1,2>>>(a))\" a << "
                "b << c >> d;"},
-           Row{"<<<1, 2>>>(a); k<<<1; k<<<>>>; k<<<1, 2>>> (",
-               "<<<1, 2>>>(a); k<<<1; k<<<>>>; k<<<1, 2>>> ("},
+           Row{"<<<1, 2>>>(a); k<<<1; k<<<>>>;", "<<<1, 2>>>(a); k<<<1; k<<<>>>;"},
        }) {
     CHECK(for_emulation(row.written, Written::program) == row.read);
   }

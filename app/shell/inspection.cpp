@@ -1,0 +1,162 @@
+#include "app/shell/inspection.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "app/keep/place.hpp"
+#include "kernels/base/lab/sentence.hpp"
+
+namespace tilestep::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kLook_s = 0.25;
+constexpr std::chrono::minutes kLongest{4};
+
+}  // namespace
+
+void Inspection::stop() {
+  if (stops_) *stops_ = true;
+  if (ran_.valid()) ran_.wait();
+  ran_ = {};
+}
+
+void Inspection::open(fs::path file) {
+  close();
+  now_.file = std::move(file);
+  run();
+}
+
+void Inspection::close() {
+  stop();
+  now_ = {};
+  has_report_ = trusted_ = false;
+  failure_.clear();
+  requests_.clear();
+  chosen_ = -1;
+  line_ = 0;
+}
+
+void Inspection::show(Inspected inspected) {
+  stop();
+  now_ = std::move(inspected);
+  take(std::move(now_.report));
+}
+
+void Inspection::trust() {
+  trusted_ = true;
+  run();
+}
+
+bool Inspection::needs_trust() const {
+  return !trusted_ && failure_.find("--trust") != std::string::npos;
+}
+
+void Inspection::run() {
+  stop();
+  failure_.clear();
+  std::error_code error;
+  saved_ = fs::last_write_time(now_.file, error);
+  try {
+    now_.source = read_source(now_.file);
+  } catch (const Error& why) {
+    failure_ = why.what();
+    return;
+  }
+  stops_ = std::make_shared<std::atomic<bool>>(false);
+  std::vector<std::string> words = {program_, "inspect", now_.file.string(), "--json"};
+  if (trusted_) words.emplace_back("--trust");
+  ran_ = std::async(std::launch::async, [words, stops = stops_] {
+    return workbench::run_program(words, kLongest, 0, [&] { return stops->load(); });
+  });
+}
+
+void Inspection::take(lab::Report report) {
+  has_report_ = true;
+  failure_.clear();
+  now_.report = std::move(report);
+  std::map<std::tuple<int, bool, std::string>, scenes::InspectedRequest> worst;
+  for (scenes::InspectedRequest& each : scenes::inspected_requests(now_.report)) {
+    const auto [kept, fresh] = worst.try_emplace({each.line, each.shared, each.use}, each);
+    const auto spare = [](const auto& of) { return of.moved - of.least; };
+    if (!fresh && spare(each) > spare(kept->second)) kept->second = std::move(each);
+  }
+  requests_.clear();
+  for (auto& [place, request] : worst) requests_.push_back(std::move(request));
+  // What was on show stays; at first it is the first thing that was found.
+  const lab::Table* findings = now_.report.table("findings");
+  int first = 0;
+  for (std::size_t row = 0; findings != nullptr && row < findings->rows.size() && first == 0;
+       ++row) {
+    if (findings->columns.size() < 3) break;
+    if (const auto* line = std::get_if<double>(&findings->rows[row][2]))
+      first = static_cast<int>(*line);
+  }
+  choose_line(line_ > 0 ? line_ : first > 0 ? first : requests_.empty() ? 0 : requests_[0].line);
+  if (chosen_ < 0 && !requests_.empty()) chosen_ = 0;
+}
+
+void Inspection::choose(int request) {
+  if (request < 0 || request >= static_cast<int>(requests_.size())) return;
+  chosen_ = request;
+  line_ = requests_[static_cast<std::size_t>(request)].line;
+}
+
+void Inspection::choose_line(int line) {
+  line_ = line;
+  // Of several of a line the one with the most to spare.
+  int best = -1;
+  for (int i = 0; i < static_cast<int>(requests_.size()); ++i) {
+    const auto& each = requests_[static_cast<std::size_t>(i)];
+    if (each.line != line) continue;
+    const auto spare = [&](int of) {
+      return requests_[static_cast<std::size_t>(of)].moved -
+             requests_[static_cast<std::size_t>(of)].least;
+    };
+    if (best < 0 || spare(i) > spare(best)) best = i;
+  }
+  if (best >= 0) chosen_ = best;
+}
+
+bool Inspection::update(double now_s) {
+  if (now_.file.empty()) return false;
+  bool changed = false;
+  if (ran_.valid() && ran_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
+    changed = true;
+    has_report_ = false;
+    try {
+      const workbench::Ran ran = ran_.get();
+      const auto json = nlohmann::json::parse(ran.output, nullptr, false);
+      if (!json.is_discarded() && json.is_object()) {
+        take(lab::report_from_json(json));
+      } else {
+        std::string said = ran.output.substr(0, 4000);
+        if (said.starts_with("tilestep: ")) said.erase(0, 10);
+        failure_ = ran.timed_out ? "the program took too long" : lab::printable(said);
+        if (failure_.empty()) failure_ = "the program left no report";
+      }
+    } catch (const std::exception& error) {
+      failure_ = error.what();
+    }
+  }
+  if (ran_.valid() || now_s < looked_s_ + kLook_s) return changed;
+  looked_s_ = now_s;
+  std::error_code error;
+  const auto saved = fs::last_write_time(now_.file, error);
+  if (error || saved == saved_ || saved_ == fs::file_time_type{}) return changed;
+  run();
+  return true;
+}
+
+std::optional<double> Inspection::due_s(double now_s) const {
+  if (now_.file.empty()) return std::nullopt;
+  return now_s + kLook_s;
+}
+
+}  // namespace tilestep::app

@@ -1,0 +1,333 @@
+// Any CUDA file: its source with what its lines move, the costliest requests as pictures, and what was found.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "app/shell/shell_state.hpp"
+#include "kernels/base/lab/plural.hpp"
+#include "scenes/ui/picture_view.hpp"
+
+namespace tilestep::app {
+namespace {
+
+using ui::Font;
+using ui::list;
+using ui::px;
+using ui::Role;
+
+/// A rounded panel with a child in it; what is drawn until `end` is inside.
+class Pane {
+ public:
+  Pane(const char* id, ImVec2 min, ImVec2 max) {
+    list().AddRectFilled(min, max, ui::color(Role::panel), px(ui::kCorner));
+    list().AddRect(min, max, ui::color(Role::border), px(ui::kCorner));
+    const float pad = px(12);
+    ImGui::SetCursorScreenPos({min.x + pad, min.y + pad});
+    ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
+    ImGui::BeginChild(
+        id, {std::max(max.x - min.x - 2 * pad, 1.0f), std::max(max.y - min.y - 2 * pad, 1.0f)},
+        false, ImGuiWindowFlags_NoNavInputs);
+    ImGui::PopStyleColor();
+  }
+  ~Pane() { ImGui::EndChild(); }
+  Pane(const Pane&) = delete;
+  Pane& operator=(const Pane&) = delete;
+};
+
+std::string said_of(const scenes::InspectedRequest& request) {
+  return request.shared ? fmt::format("{} of {} turns", request.use, request.moved)
+                        : fmt::format("{} of {} sectors", request.use, request.moved);
+}
+
+/// How many times what would do each line moves, in its costliest request.
+std::map<int, ui::SourceCost> costs_of(const Inspection& inspection) {
+  constexpr float kMuch = 8;  // and more is as hot
+  std::map<int, float> worst;
+  for (const scenes::InspectedRequest& each : inspection.requests()) {
+    const float times =
+        static_cast<float>(each.moved) / static_cast<float>(std::max(each.least, 1));
+    float& kept = worst[each.line];
+    kept = std::max(kept, times);
+  }
+  std::map<int, ui::SourceCost> costs;
+  for (const auto& [line, times] : worst) {
+    // Short of the hottest: amber is the line that is chosen, and nothing else.
+    const float heat =
+        times <= 1 ? 0 : 0.8f * std::clamp(std::log(times) / std::log(kMuch), 0.1f, 1.0f);
+    costs[line] = {fmt::format("{:.2g}×", times), heat};
+  }
+  return costs;
+}
+
+void draw_source(Inspection& inspection) {
+  ui::text("× the sectors or bank turns that would do", Font::note, Role::muted);
+  ui::SourceLook look;
+  look.current = inspection.line();
+  look.costs = costs_of(inspection);
+  if (const lab::Table* findings =
+          inspection.report() == nullptr ? nullptr : inspection.report()->table("findings")) {
+    for (const auto& row : findings->rows) {
+      if (row.size() < 3) continue;
+      const auto* line = std::get_if<double>(&row[2]);
+      if (line != nullptr) look.step_lines.push_back(static_cast<int>(*line));
+    }
+  }
+  ui::LineLinks links;
+  ui::source_view("inspected_source", inspection.source(), look, links);
+  if (links.clicked > 0) inspection.choose_line(links.clicked);
+}
+
+void draw_request(ShellState& state) {
+  Inspection& inspection = state.inspection;
+  const auto& requests = inspection.requests();
+  if (inspection.chosen() < 0) {
+    ui::empty_state("No access to show",
+                    "No kernel of this program has read or written memory that is watched.");
+    return;
+  }
+  const auto chosen = static_cast<std::size_t>(inspection.chosen());
+  const scenes::InspectedRequest& request = requests[chosen];
+  if (ui::button("request_before", "Previous request  (←)",
+                 {.icon = ui::Icon::back, .enabled = chosen > 0}))
+    inspection.choose(inspection.chosen() - 1);
+  ImGui::SameLine(0, px(4));
+  if (ui::button("request_after", "Next request  (→)",
+                 {.icon = ui::Icon::forward, .enabled = chosen + 1 < requests.size()}))
+    inspection.choose(inspection.chosen() + 1);
+  ImGui::SameLine(0, px(12));
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const std::string title =
+      fmt::format("Line {}, launch {}: the costliest {} of {} memory", request.line, request.launch,
+                  request.use, request.shared ? "shared" : "global");
+  const float room = ImGui::GetContentRegionAvail().x;
+  const std::string shown = ui::fitted(title, Font::body_bold, room);
+  const ImVec2 drawn = ui::draw_text({at.x, at.y + px(6)}, shown, Font::body_bold);
+  ui::map("request", title, said_of(request), at, {at.x + drawn.x, at.y + drawn.y});
+  ImGui::NewLine();
+  ui::space(4);
+  const ImVec2 min = ImGui::GetCursorScreenPos(), size = ImGui::GetContentRegionAvail();
+  if (size.x < px(80) || size.y < px(60)) return;
+  const picture::Area area{min.x, min.y, min.x + size.x, min.y + size.y};
+  const auto shown_picture = ui::laid_out(scenes::picture_of(request), area);
+  ui::draw(shown_picture->placed);
+  ui::map(shown_picture);
+  ImGui::Dummy(size);
+}
+
+/// The way to the lesson that explains it.
+void draw_lesson_of(ShellState& state, const std::string& id, std::size_t row) {
+  const auto& lessons = state.session.lessons();
+  for (std::size_t i = 0; i < lessons.size(); ++i) {
+    if (lessons[i].info.id != id) continue;
+    const std::string label = "Lesson: " + lessons[i].info.title;
+    const float width = std::min(ui::text_size(label).x + px(32), ImGui::GetContentRegionAvail().x);
+    if (ui::button(fmt::format("finding_{}_lesson", row + 1), label, {.width = width / px(1)}))
+      state.begin_lesson(i);
+  }
+}
+
+/// A finding; a press goes to its line.
+void draw_finding(ShellState& state, const lab::Table& table, std::size_t row) {
+  Inspection& inspection = state.inspection;
+  const float width = ImGui::GetContentRegionAvail().x, pad = px(10);
+  const bool mistake = table.text(row, 1) == "yes";
+  const std::string line = table.text(row, 2);
+  std::string title = table.text(row, 0);
+  std::replace(title.begin(), title.end(), '_', ' ');
+  if (!line.empty()) title += ", line " + line;
+  if (!mistake) title += " (slow, not wrong)";
+  const std::string text = table.text(row, 5);
+  const float height = std::ceil(2 * px(8) + ui::text_size("x", Font::body_bold).y + px(2) +
+                                 ui::wrapped_size(text, width - 2 * pad).y);
+  const ImVec2 min = ImGui::GetCursorScreenPos(), max(min.x + width, min.y + height);
+  const std::string id = fmt::format("finding_{}", row + 1);
+  bool pressed = ImGui::InvisibleButton(id.c_str(), {width, height});
+  const bool hovered = ImGui::IsItemHovered();
+  if (hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+  pressed = ui::Context::current().focus().control(id, min, max).pressed || pressed;
+  if (hovered) list().AddRectFilled(min, max, ui::color(Role::raised), px(ui::kControlCorner));
+  list().AddRectFilled(min, {min.x + px(3), max.y}, ui::color(mistake ? Role::wrong : Role::muted));
+  const ImVec2 head(min.x + pad, min.y + px(8));
+  const ImVec2 drawn = ui::draw_text(head, ui::fitted(title, Font::body_bold, width - 2 * pad),
+                                     Font::body_bold, mistake ? Role::wrong : Role::text);
+  ui::draw_wrapped({head.x, head.y + drawn.y + px(2)}, text, width - 2 * pad);
+  ui::map(id, title, text, min, max);
+  if (pressed && !line.empty()) inspection.choose_line(std::atoi(line.c_str()));
+  draw_lesson_of(state, table.text(row, 6), row);
+  ui::space(6);
+}
+
+void draw_findings(ShellState& state) {
+  const lab::Table* table = state.inspection.report()->table("findings");
+  if (table == nullptr || table->rows.empty() || table->columns.size() < 7) {
+    ui::empty_state("No mistake found", "And no request that moves much more than it needs.");
+    return;
+  }
+  for (std::size_t row = 0; row < table->rows.size(); ++row) draw_finding(state, *table, row);
+}
+
+/// Accesses, launches, events: a press on a row goes to its line.
+void draw_rows(Inspection& inspection, const char* id) {
+  const lab::Table* table = inspection.report()->table(id);
+  if (table == nullptr || table->rows.empty())
+    return ui::empty_state("Nothing of it", "The program did none of that.");
+  const ui::TableHover hover = ui::data_table(*table);
+  if (hover.row < 0 || !ImGui::IsMouseClicked(ImGuiMouseButton_Left)) return;
+  for (std::size_t column = 0; column < table->columns.size(); ++column) {
+    const auto* line =
+        std::get_if<double>(&table->rows[static_cast<std::size_t>(hover.row)][column]);
+    if (table->columns[column].id == "line" && line != nullptr)
+      inspection.choose_line(static_cast<int>(*line));
+  }
+}
+
+void draw_printed(const lab::Report& report) {
+  const auto printed = report.trace->find("printed");
+  const std::string text = printed != report.trace->end() && printed->is_string()
+                               ? printed->get<std::string>()
+                               : std::string();
+  if (text.empty())
+    return ui::empty_state("Nothing was printed",
+                           "Neither on standard output nor on standard error.");
+  const ui::FontScope mono(Font::mono);
+  ImGui::PushTextWrapPos(0);
+  ImGui::TextUnformatted(text.data(), text.data() + text.size());
+  ImGui::PopTextWrapPos();
+}
+
+constexpr const char* kTabs[] = {"Found", "Accesses", "Launches", "Program", "Printed"};
+
+void draw_tabs(ShellState& state) {
+  Inspection& inspection = state.inspection;
+  const std::vector<std::string> labels(std::begin(kTabs), std::end(kTabs));
+  if (const auto chosen =
+          ui::segmented("inspect_tab", labels, state.inspect_tab, ImGui::GetContentRegionAvail().x))
+    state.inspect_tab = *chosen;
+  ui::space(6);
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
+  ImGui::BeginChild(kTabs[state.inspect_tab], {0, 0}, false,
+                    ImGuiWindowFlags_NoNavInputs | ImGuiWindowFlags_HorizontalScrollbar);
+  ImGui::PopStyleColor();
+  ui::scroll_stop("inspect_rows");
+  switch (state.inspect_tab) {
+    case 1:
+      draw_rows(inspection, "accesses");
+      break;
+    case 2:
+      draw_rows(inspection, "launches");
+      break;
+    case 3:
+      draw_rows(inspection, "events");
+      break;
+    case 4:
+      draw_printed(*inspection.report());
+      break;
+    default:
+      draw_findings(state);
+  }
+  ImGui::EndChild();
+}
+
+/// Where there is no file yet: its path can be typed, or the file dropped.
+void draw_chooser(ShellState& state) {
+  ui::text("Any CUDA file", Font::title);
+  ui::map("inspect", "Any CUDA file", "", ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+  ui::space(4);
+  ui::paragraph(
+      "A .cu with its main runs here without a GPU, in a sandbox: its mistakes are named with "
+      "their lines, and each line shows "
+      "what its accesses cost. Drop a file on the window, or type its path; save it in your "
+      "editor, and it runs again.");
+  ui::space(12);
+  ImGui::SetNextItemWidth(std::min(px(640), ImGui::GetContentRegionAvail().x));
+  if (std::exchange(state.inspect_types, false)) ImGui::SetKeyboardFocusHere();
+  const bool entered = ImGui::InputTextWithHint(
+      "##path", "path of a .cu file, then Enter", state.inspect_path.data(),
+      state.inspect_path.size(), ImGuiInputTextFlags_EnterReturnsTrue);
+  ui::begin_typing("inspect_path");
+  ui::map("inspect_path", "Path of a CUDA file", state.inspect_path.data(), ImGui::GetItemRectMin(),
+          ImGui::GetItemRectMax());
+  if (entered && state.inspect_path[0] != '\0') state.inspect(state.inspect_path.data());
+}
+
+/// Name, what came out, and what can be done.
+void draw_head(ShellState& state) {
+  Inspection& inspection = state.inspection;
+  const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float buttons = px(236);
+  const std::string name = inspection.file().filename().string();
+  const ImVec2 title =
+      ui::draw_text(at, ui::fitted(name, Font::title, right - at.x - buttons), Font::title);
+  const lab::Report* report = inspection.report();
+  const std::string said = inspection.running() ? "Compiling and running …"
+                           : report != nullptr  ? report->summary
+                                                : std::string("It did not run");
+  ui::draw_text({at.x, at.y + title.y + px(2)}, ui::fitted(said, Font::body, right - at.x),
+                Font::body, Role::muted);
+  ui::map("inspect", name, said, at, {right, at.y + title.y + px(2) + ui::text_size("x").y});
+  ImGui::SetCursorScreenPos({right - buttons + px(16), at.y});
+  if (ui::button("inspect_run", "Run again", {.enabled = !inspection.running(), .width = 100}))
+    inspection.run();
+  ImGui::SameLine(0, px(8));
+  if (ui::button("inspect_other", "Other file", {.width = 100})) state.choose_inspected();
+  ImGui::SetCursorScreenPos({at.x, at.y + title.y + ui::text_size("x").y + px(14)});
+}
+
+}  // namespace
+
+void draw_inspection(ShellState& state, const Layout& layout, ImVec2 size) {
+  const float margin = px(16);
+  const ImVec2 from(layout.rail.max.x + margin, px(20)), to(size.x - margin, size.y - margin);
+  Inspection& inspection = state.inspection;
+  ImGui::SetCursorScreenPos(from);
+  ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
+  ImGui::BeginChild("inspection", {to.x - from.x, to.y - from.y}, false,
+                    ImGuiWindowFlags_NoNavInputs | ImGuiWindowFlags_NoScrollbar |
+                        ImGuiWindowFlags_NoScrollWithMouse);
+  ImGui::PopStyleColor();
+  if (inspection.file().empty()) {
+    draw_chooser(state);
+    ImGui::EndChild();
+    return;
+  }
+  draw_head(state);
+  const float top = ImGui::GetCursorScreenPos().y, gap = px(10);
+  const float middle = std::round(from.x + (to.x - from.x) * 0.46f);
+  {
+    const Pane pane("inspect_source", {from.x, top}, {middle, to.y});
+    draw_source(inspection);
+  }
+  const float left = middle + gap;
+  if (inspection.report() == nullptr) {
+    const Pane pane("inspect_state", {left, top}, {to.x, to.y});
+    if (inspection.running()) {
+      ui::empty_state("Running",
+                      "The program is compiled for the emulation and runs in the sandbox.");
+    } else {
+      ui::paragraph(inspection.failure(), Font::body, Role::wrong);
+      ui::map("inspect_failure", inspection.failure(), "", ImGui::GetItemRectMin(),
+              ImGui::GetItemRectMax());
+      if (inspection.needs_trust()) {
+        ui::space(8);
+        if (ui::button("inspect_trust", "Run it without a sandbox", {.width = 240}))
+          inspection.trust();
+      }
+    }
+  } else {
+    // The picture needs its lines of type; below it what was found scrolls.
+    const float least = std::min(px(300), (to.y - top) * 0.66f);
+    const float split = std::round(top + std::max((to.y - top) * 0.52f, least));
+    {
+      const Pane pane("inspect_request", {left, top}, {to.x, split});
+      draw_request(state);
+    }
+    const Pane pane("inspect_tabs", {left, split + gap}, {to.x, to.y});
+    draw_tabs(state);
+  }
+  ImGui::EndChild();
+}
+
+}  // namespace tilestep::app

@@ -1,0 +1,97 @@
+// The page of any CUDA file: what was found, its lines and the pictures of their requests.
+#include "tests/app/shell/inspected.hpp"
+#include "tests/app/shell/stage.hpp"
+
+using namespace tilestep;
+using namespace tilestep::app;
+using tests::contains;
+using tests::Stage;
+
+namespace {
+
+ShellOptions with_program() {
+  ShellOptions options;
+  options.inspected = std::make_shared<const Inspected>(tests::inspected());
+  return options;
+}
+
+std::string request_on_show(Stage& stage) {
+  stage.frame();
+  return stage.part("request")["label"];
+}
+
+}  // namespace
+
+TEST_CASE("a CUDA file's page begins at the first mistake, and goes where one points",
+          "[ui_shell]") {
+  Stage stage(with_program());
+  CHECK(contains(request_on_show(stage), "Line 8"));
+  CHECK(contains(stage.shell.window_title(), "a_program_with"));
+  CHECK(stage.part("finding_1")["label"] == "shared race, line 8");
+  CHECK(stage.part("finding_2")["label"] == "coalescing, line 12 (slow, not wrong)");
+  CHECK(stage.part("cost_8")["label"] == "1×");
+  CHECK(stage.part("cost_12")["label"] == "32×");
+  CHECK(stage.has("sector_0"));
+  stage.click("finding_3");
+  // Of its two requests the one with more to spare.
+  CHECK(contains(request_on_show(stage), "Line 12, launch 1: the costliest load of shared"));
+  CHECK(stage.has("turn_31_0"));
+  stage.shell.key(Key::left, false);
+  CHECK(contains(request_on_show(stage), "Line 12, launch 1: the costliest store of global"));
+  for (int i = 0; i < 5; ++i) stage.shell.key(Key::left, false);
+  CHECK(contains(request_on_show(stage), "Line 8"));
+  stage.click("request_after");
+  CHECK(contains(request_on_show(stage), "Line 12"));
+}
+
+TEST_CASE("from a finding one comes to its lesson, and back to the file by the rail",
+          "[ui_shell]") {
+  Stage stage(with_program());
+  stage.frame();
+  stage.click("finding_1_lesson");
+  stage.lab.answer();
+  stage.frame();
+  CHECK_FALSE(stage.has("inspect"));
+  CHECK(stage.shell.lesson() == "tiling");
+  stage.click("inspect_row");
+  stage.frame();
+  CHECK(stage.part("inspect_row")["value"] == "selected");
+  CHECK(stage.has("finding_1"));
+  stage.shell.key(Key::escape, false);
+  stage.frame();
+  CHECK_FALSE(stage.has("inspect"));
+}
+
+TEST_CASE("Ctrl+O and Home ask for a CUDA file; what cannot be read says so", "[ui_shell]") {
+  Stage stage;
+  stage.lab.answer();
+  stage.frame();
+  stage.shell.key(Key::open, false);
+  stage.frame();
+  CHECK(stage.has("inspect_path"));
+  stage.shell.key(Key::escape, false);
+  stage.frame();
+  stage.shell.key(Key::escape, false);
+  stage.shell.key(Key::h, false);
+  stage.frame();
+  stage.click("inspect_begin");
+  stage.frame();
+  CHECK(stage.has("inspect_path"));
+  stage.shell.inspect("/no/such/program.cu");
+  stage.frame();
+  CHECK(contains(stage.part("inspect_failure")["label"].get<std::string>(), "/no/such/program.cu"));
+  stage.click("inspect_other");
+  stage.frame();
+  CHECK(stage.has("inspect_path"));
+}
+
+TEST_CASE("a report that no inspection made is refused with a sentence", "[ui_shell]") {
+  for (const char* damage :
+       {"/worst", "/worst/0/offsets", "/worst/0/line", "/worst/0/offsets/3", "/worst/1/bytes"}) {
+    lab::Report report = tests::inspected().report;
+    (*report.trace)[nlohmann::json::json_pointer(damage)] = -7;
+    INFO(damage);
+    CHECK(contains(tests::error_of([&] { scenes::inspected_requests(report); }),
+                   "no report of `tilestep inspect`"));
+  }
+}
