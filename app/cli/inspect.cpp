@@ -278,6 +278,9 @@ int inspect_file(const InspectArguments& arguments, const std::string& program) 
             fmt::format("\n{}\n{}", kept.title,
                         fitted(kept, static_cast<std::size_t>(terminal_size().columns), 24).text));
     }
+    if (const auto timed = report.trace->find("timed");
+        timed != report.trace->end() && *timed == true)
+      print("\nThe program takes times: they are the emulation's, and say nothing of a GPU.\n");
     if (const std::string printed = printed_by(report); !printed.empty())
       print(
           fmt::format("\nThe program printed\n{}{}", printed, printed.ends_with('\n') ? "" : "\n"));

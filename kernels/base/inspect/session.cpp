@@ -240,13 +240,32 @@ bool Session::is_host(std::uintptr_t address) const {
   return address - begin < block.bytes;
 }
 
-bool Session::was_written(const Allocation& array, std::uintptr_t address, std::size_t bytes,
+/// Marks what was written without our being told: what a call returns into memory is no access to the compilers. Fresh
+/// memory has all bits set, so a word of which nobody told that it was written, and that has not, was.
+void Session::look_closer(Allocation& array, std::size_t from, std::size_t bytes) const {
+  constexpr std::size_t kWord = 4;
+  for (std::size_t word = from / kWord * kWord; word < from + bytes; word += kWord) {
+    if (word + kWord > array.bytes) return;
+    const auto begin = array.written.begin() + static_cast<std::ptrdiff_t>(word);
+    std::uint32_t value = 0;
+    std::memcpy(&value, reinterpret_cast<const void*>(array.begin + word), sizeof value);
+    if (value == ~0u || std::find(begin, begin + kWord, true) != begin + kWord) continue;
+    std::fill(begin, begin + kWord, true);
+  }
+}
+
+/// `all`: whether each of the bytes was; else whether one was.
+bool Session::was_written(Allocation& array, std::uintptr_t address, std::size_t bytes,
                           bool all) const {
   const std::size_t from = address - array.begin;
-  for (std::size_t i = from; i < from + bytes; ++i) {
-    if (array.written[i] != all) return !all;
-  }
-  return all;
+  const auto begin = array.written.begin() + static_cast<std::ptrdiff_t>(from),
+             end = begin + static_cast<std::ptrdiff_t>(bytes);
+  const auto has = [&] {
+    return all ? std::find(begin, end, false) == end : std::find(begin, end, true) != end;
+  };
+  if (has()) return true;
+  look_closer(array, from, bytes);
+  return has();
 }
 
 void Session::mark(Allocation& array, std::uintptr_t address, std::size_t bytes) {
@@ -555,7 +574,7 @@ void Session::launch(const char* name, const program::Shape& shape, void (*threa
   record.left_out = requests_.left_out();
   const std::size_t threads = threads_of(shape);
   const std::size_t block = std::size_t{shape.block.x} * shape.block.y * shape.block.z;
-  for (const auto& [begin, array] : memory_) {
+  for (auto& [begin, array] : memory_) {
     const std::size_t element = array.element;
     if (array.written_by != number || element == 0 || array.written_low != 0) continue;
     const std::size_t elements = array.bytes / element;

@@ -169,8 +169,8 @@ class Session final : public simt::emulated::AccessListener {
   bool check_row(const program::Copy& copy, std::uintptr_t to, std::uintptr_t from, unsigned line);
   void check_size(const program::Copy& copy, unsigned line);
   void check_coverage(Allocation& array, unsigned line);
-  bool was_written(const Allocation& array, std::uintptr_t address, std::size_t bytes,
-                   bool all) const;
+  void look_closer(Allocation& array, std::size_t from, std::size_t bytes) const;
+  bool was_written(Allocation& array, std::uintptr_t address, std::size_t bytes, bool all) const;
   void mark(Allocation& array, std::uintptr_t address, std::size_t bytes);
   void access_on_host(std::uintptr_t address, std::size_t bytes, simt::emulated::SharedUse use,
                       void** frame);

@@ -36,6 +36,8 @@ constexpr std::string_view kNoPipeline =
     "use simt::cp_async16, cp_async_commit and cp_async_wait of kernels/base/simt/mma.hpp";
 constexpr std::string_view kNoBarrier =
     "use the mbarriers of kernels/base/simt/hopper.hpp, or __syncthreads()";
+constexpr std::string_view kNoLibrary =
+    "CUDA's libraries are not emulated; write that part as a kernel, or do it on the host";
 constexpr std::string_view kNoMma =
     "use simt::mma_m16n8k16_bf16 and its like of kernels/base/simt/mma.hpp";
 
@@ -89,6 +91,17 @@ constexpr auto kRefusedHeaders = std::to_array<Refused>({
     {"cuda_fp8.h", "use numeric::E4m3 and numeric::E5m2 of kernels/base/numeric/small_float.hpp"},
     {"cub/*", "CUB is not emulated; write the reduction or scan with shuffles and shared memory"},
     {"thrust/*", "Thrust calls kernels from the host; an edited source holds only kernels"},
+    {"cublas*", kNoLibrary},
+    {"cudnn*", kNoLibrary},
+    {"cufft*", kNoLibrary},
+    {"cusparse*", kNoLibrary},
+    {"cusolver*", kNoLibrary},
+    {"nccl*", kNoLibrary},
+    {"nvToolsExt*", "profilers' marks are not emulated; leave them out"},
+    {"nvtx3/*", "profilers' marks are not emulated; leave them out"},
+    {"cuda_profiler_api*", "profilers are not emulated; leave it out"},
+    {"torch/*", "PyTorch's extensions are not emulated; give the kernel a main of its own"},
+    {"ATen/*", "PyTorch's extensions are not emulated; give the kernel a main of its own"},
     {"curand*",
      "cuRAND is not emulated; make numbers from the index, as kernels/base/numeric/random.hpp "
      "does"},

@@ -15,6 +15,11 @@
 #include "kernels/base/simt/program.hpp"
 #include "kernels/base/simt/simt.hpp"
 
+#if defined(SIMT_INLINED)
+#undef __device__
+#define __device__ __attribute__((always_inline))
+#endif
+
 enum cudaError_t : int {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,
