@@ -243,14 +243,14 @@ bool Session::is_host(std::uintptr_t address) const {
 /// Marks what was written without our being told: what a call returns into memory is no access to the compilers. Fresh
 /// memory has all bits set, so a word of which nobody told that it was written, and that has not, was.
 void Session::look_closer(Allocation& array, std::size_t from, std::size_t bytes) const {
-  constexpr std::size_t kWord = 4;
-  for (std::size_t word = from / kWord * kWord; word < from + bytes; word += kWord) {
-    if (word + kWord > array.bytes) return;
+  constexpr std::size_t kWordBytes = 4;
+  for (std::size_t word = from / kWordBytes * kWordBytes; word < from + bytes; word += kWordBytes) {
+    if (word + kWordBytes > array.bytes) return;
     const auto begin = array.written.begin() + static_cast<std::ptrdiff_t>(word);
     std::uint32_t value = 0;
     std::memcpy(&value, reinterpret_cast<const void*>(array.begin + word), sizeof value);
-    if (value == ~0u || std::find(begin, begin + kWord, true) != begin + kWord) continue;
-    std::fill(begin, begin + kWord, true);
+    if (value == ~0u || std::find(begin, begin + kWordBytes, true) != begin + kWordBytes) continue;
+    std::fill(begin, begin + kWordBytes, true);
   }
 }
 

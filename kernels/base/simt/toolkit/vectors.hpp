@@ -8,6 +8,8 @@
 #include "kernels/base/simt/emulated_types.hpp"
 
 // What a call returns into memory is a store that the compilers do not tell of (simt/memory_words.cpp): these are inlined.
+// Clang takes no attribute after a definition.
+#if !defined(__clang__)
 __forceinline__ constexpr float2 make_float2(float x, float y);
 __forceinline__ constexpr float3 make_float3(float x, float y, float z);
 __forceinline__ constexpr float4 make_float4(float x, float y, float z, float w);
@@ -18,6 +20,7 @@ __forceinline__ constexpr uint2 make_uint2(unsigned x, unsigned y);
 __forceinline__ constexpr uint3 make_uint3(unsigned x, unsigned y, unsigned z);
 __forceinline__ constexpr uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w);
 __forceinline__ constexpr double2 make_double2(double x, double y);
+#endif
 
 #define TILESTEP_VECTOR1(name, T)                         \
   struct [[gnu::may_alias]] name##1 {                     \
