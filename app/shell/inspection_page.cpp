@@ -36,7 +36,7 @@ class Pane {
   Pane& operator=(const Pane&) = delete;
 };
 
-std::string said_of(const scenes::InspectedRequest& request) {
+std::string cost_of(const scenes::InspectedRequest& request) {
   return request.shared ? fmt::format("{} of {} turns", request.use, request.moved)
                         : fmt::format("{} of {} sectors", request.use, request.moved);
 }
@@ -98,19 +98,21 @@ void draw_request(ShellState& state) {
     inspection.choose(inspection.chosen() + 1);
   ImGui::SameLine(0, px(12));
   const ImVec2 at = ImGui::GetCursorScreenPos();
+  // The picture's own headline, beside the buttons: below it nothing is left to say.
   const std::string title =
-      fmt::format("Line {}, launch {}: the costliest {} of {} memory", request.line, request.launch,
-                  request.use, request.shared ? "shared" : "global");
+      fmt::format("Line {}, launch {}, {}", request.line, request.launch, scenes::said_of(request));
   const float room = ImGui::GetContentRegionAvail().x;
   const std::string shown = ui::fitted(title, Font::body_bold, room);
   const ImVec2 drawn = ui::draw_text({at.x, at.y + px(6)}, shown, Font::body_bold);
-  ui::map("request", title, said_of(request), at, {at.x + drawn.x, at.y + drawn.y});
+  ui::map("request", title, cost_of(request), at, {at.x + drawn.x, at.y + drawn.y});
   ImGui::NewLine();
   ui::space(4);
   const ImVec2 min = ImGui::GetCursorScreenPos(), size = ImGui::GetContentRegionAvail();
   if (size.x < px(80) || size.y < px(60)) return;
   const picture::Area area{min.x, min.y, min.x + size.x, min.y + size.y};
-  const auto shown_picture = ui::laid_out(scenes::picture_of(request), area);
+  picture::Picture picture = scenes::picture_of(request);
+  picture.headline = {};
+  const auto shown_picture = ui::laid_out(std::move(picture), area);
   ui::draw(shown_picture->placed);
   ui::map(shown_picture);
   ImGui::Dummy(size);
@@ -318,7 +320,7 @@ void draw_inspection(ShellState& state, const Layout& layout, ImVec2 size) {
     }
   } else {
     // The picture needs its lines of type; below it what was found scrolls.
-    const float least = std::min(px(300), (to.y - top) * 0.66f);
+    const float least = std::min(px(320), (to.y - top) * 0.78f);
     const float split = std::round(top + std::max((to.y - top) * 0.52f, least));
     {
       const Pane pane("inspect_request", {left, top}, {to.x, split});

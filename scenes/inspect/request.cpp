@@ -6,7 +6,6 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "kernels/base/inspect/requests.hpp"
 #include "scenes/picture/parts.hpp"
@@ -54,11 +53,9 @@ Cells lanes_of(const InspectedRequest& request) {
   Cells lanes;
   lanes.items = items("lane", kWarpLanes);
   lanes.x = "lane";
-  lanes.items.format = {Format::integer, 0, "B"};
   for (int lane = 0; lane < kWarpLanes; ++lane) {
     const std::int64_t at = request.offset[static_cast<std::size_t>(lane)];
     lanes.items.value.each.push_back(at >= 0 ? static_cast<float>(at) : NAN);
-    lanes.items.names.push_back(std::to_string(lane));
     lanes.items.state.each.push_back(at >= 0 ? State::plain : State::wasted);
     lanes.items.tone.each.push_back(at >= 0 ? kAsked : 0);
   }
@@ -89,8 +86,6 @@ Box sectors_box(const InspectedRequest& request) {
   }
   Links links{items("request", 0)};
   links.items.tone.all = kAsked;
-  std::set<std::int64_t> lines;
-  for (const auto& [sector, bytes] : used) lines.insert(sector / (kLine / kSectorSize));
   for (int lane = 0; lane < kWarpLanes; ++lane) {
     const std::int64_t at = request.offset[static_cast<std::size_t>(lane)];
     if (at < 0) continue;
@@ -98,7 +93,7 @@ Box sectors_box(const InspectedRequest& request) {
     const auto same = std::count(request.offset.begin(), request.offset.end(), at);
     links.items.ids.push_back(lane);
     links.items.names.push_back(same > 1 ? fmt::format("×{}", same) : std::to_string(lane));
-    links.from.push_back(lines.size() <= 2 ? Anchor{{"lane", lane}} : Anchor{});
+    links.from.push_back({});
     links.to.push_back({{"sector", static_cast<int>(at / kSectorSize)},
                         first,
                         std::min(first + static_cast<float>(request.bytes) / kSectorSize, 1.0f)});
@@ -203,14 +198,18 @@ std::vector<InspectedRequest> inspected_requests(const lab::Report& report) {
   return all;
 }
 
-Picture picture_of(const InspectedRequest& request) {
+std::string said_of(const InspectedRequest& request) {
   const auto active = kWarpLanes - std::count(request.offset.begin(), request.offset.end(), -1);
-  const std::string title = fmt::format(
-      "warp {} of block {}: a {} of {}, {} each", request.warp, request.block, request.use,
-      words::counted(static_cast<int>(active), "lane"), words::counted(request.bytes, "byte"));
+  return fmt::format("warp {} of block {}: a {} of {}, {} each", request.warp, request.block,
+                     request.use, words::counted(static_cast<int>(active), "lane"),
+                     words::counted(request.bytes, "byte"));
+}
+
+Picture picture_of(const InspectedRequest& request) {
   std::vector<Box> boxes = {box({"lanes"}, {lanes_of(request)}, text("lanes of the warp"),
-                                {.rank = 1, .weight = 0, .least_height = 1.4f, .right = kRight})};
-  std::vector<Axis> axes = {{.name = "lane", .kind = Axis::band, .count = kWarpLanes}};
+                                {.rank = 1, .weight = 0, .least_height = 2.4f, .right = kRight})};
+  std::vector<Axis> axes = {
+      {.name = "lane", .kind = Axis::band, .count = kWarpLanes, .ticks = true}};
   if (request.shared) {
     axes.push_back({.name = "bank", .kind = Axis::band, .count = kBankCount, .ticks = true});
     axes.push_back({.name = "turns", .kind = Axis::band, .count = std::max(request.moved, 1)});
@@ -222,7 +221,7 @@ Picture picture_of(const InspectedRequest& request) {
     boxes.push_back(sectors_box(request));
     boxes.push_back(train_box(request));
   }
-  return {text(title), axes, column({"all"}, std::move(boxes))};
+  return {text(said_of(request)), axes, column({"all"}, std::move(boxes))};
 }
 
 }  // namespace tilestep::scenes

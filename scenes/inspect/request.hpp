@@ -27,6 +27,9 @@ struct InspectedRequest {
 /// Those of a report's trace. Throws Error for a trace that is none.
 std::vector<InspectedRequest> inspected_requests(const lab::Report& report);
 
+/// "warp 7 of block 0: a load of 32 lanes, 4 bytes each"
+std::string said_of(const InspectedRequest& request);
+
 /// Lanes, and below them the sectors or banks that they ask for. Of shared memory each row is a turn.
 picture::Picture picture_of(const InspectedRequest& request);
 

@@ -66,6 +66,14 @@ int turns_of_lanes(const Request& request, int from, int to) {
 
 }  // namespace
 
+std::uint32_t piece_of(const Request& request) {
+  std::uintptr_t all = request.bytes;
+  for (std::uint32_t left = request.lanes; left != 0; left &= left - 1) {
+    all |= request.address[static_cast<std::size_t>(std::countr_zero(left))];
+  }
+  return std::min(16u, 1u << std::min(std::countr_zero(all), 4));
+}
+
 int parts_of(const Request& request) {
   const int parts = request.bytes > 8 ? 4 : request.bytes > 4 ? 2 : 1;
   return parts > 1 && (same_in_pairs(request, 1) || same_in_pairs(request, 2)) ? parts / 2 : parts;
@@ -123,31 +131,41 @@ void Requests::add(int thread, std::uint32_t site, Space space, Use use, std::ui
   request.bytes = std::max(request.bytes, bytes);
 }
 
+void Requests::count(Traffic& traffic, const Request& request, std::uint32_t warp) const {
+  const Cost cost = traffic.space == Space::shared ? turns_of(request) : sectors_of(request);
+  traffic.bytes = std::max(traffic.bytes, request.bytes);
+  ++traffic.requests;
+  traffic.lanes += static_cast<std::uint64_t>(std::popcount(request.lanes));
+  traffic.moved += static_cast<std::uint64_t>(cost.moved);
+  traffic.least += static_cast<std::uint64_t>(cost.least);
+  traffic.wanted += cost.wanted;
+  // Of those with the same to spare one of more lanes shows more.
+  const int spare = cost.moved - cost.least - (traffic.worst_moved - traffic.worst_least);
+  if (spare < 0 ||
+      (spare == 0 && std::popcount(request.lanes) <= std::popcount(traffic.worst.lanes))) {
+    return;
+  }
+  traffic.worst = request;
+  traffic.worst_block = block_;
+  traffic.worst_warp = warp;
+  traffic.worst_moved = cost.moved;
+  traffic.worst_least = cost.least;
+}
+
 void Requests::close() {
   for (auto& [key, open] : open_) {
     Traffic& traffic = traffic_[static_cast<std::uint32_t>(key)];
     traffic.space = open.space;
     traffic.use = open.use;
     for (const Request& request : open.requests) {
-      if (request.lanes == 0) continue;
-      const Cost cost = open.space == Space::shared ? turns_of(request) : sectors_of(request);
-      traffic.bytes = std::max(traffic.bytes, request.bytes);
-      ++traffic.requests;
-      traffic.lanes += static_cast<std::uint64_t>(std::popcount(request.lanes));
-      traffic.moved += static_cast<std::uint64_t>(cost.moved);
-      traffic.least += static_cast<std::uint64_t>(cost.least);
-      traffic.wanted += cost.wanted;
-      // Of those with the same to spare one of more lanes shows more.
-      const int spare = cost.moved - cost.least - (traffic.worst_moved - traffic.worst_least);
-      if (spare < 0 ||
-          (spare == 0 && std::popcount(request.lanes) <= std::popcount(traffic.worst.lanes))) {
-        continue;
+      // A GPU moves a structure in pieces that its alignment allows.
+      const std::uint32_t piece = piece_of(request);
+      for (std::uint32_t from = 0; request.lanes != 0 && from < request.bytes; from += piece) {
+        Request part = request;
+        part.bytes = piece;
+        for (std::uintptr_t& address : part.address) address += from;
+        count(traffic, part, static_cast<std::uint32_t>(key >> 32));
       }
-      traffic.worst = request;
-      traffic.worst_block = block_;
-      traffic.worst_warp = static_cast<std::uint32_t>(key >> 32);
-      traffic.worst_moved = cost.moved;
-      traffic.worst_least = cost.least;
     }
   }
   open_.clear();

@@ -30,6 +30,8 @@ struct Cost {
 };
 Cost sectors_of(const Request& request);
 Cost turns_of(const Request& request);
+/// Bytes of the pieces in which a lane's are moved: 1, 2, 4, 8 or 16, by their number and where they lie.
+std::uint32_t piece_of(const Request& request);
 /// In how many parts of the warp, one after the other, shared memory serves it: no turn gives more than 128 bytes; two parts
 /// are one where lanes want the same in pairs, as an H200's counters say.
 int parts_of(const Request& request);
@@ -62,6 +64,8 @@ class Requests {
   std::uint64_t left_out() const { return left_out_; }
 
  private:
+  void count(Traffic& traffic, const Request& request, std::uint32_t warp) const;
+
   struct Open {
     Space space;
     Use use;

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "kernels/base/inspect/requests.hpp"
+#include "kernels/base/lab/names.hpp"
+#include "kernels/base/lab/plural.hpp"
 #include "kernels/base/simt/access_listener.hpp"
 #include "kernels/base/simt/backends.hpp"
 #include "kernels/base/simt/fault_place.hpp"
@@ -199,7 +201,21 @@ class Session final : public simt::emulated::AccessListener {
   int most_shared_ = 48 << 10;
 };
 
-/// How the source calls a thread's place, as far as the emulation knows: for sentences.
+/// "4 blocks of 256 threads"
 std::string describe(const program::Shape& shape);
+inline std::size_t threads_of(const program::Shape& shape) {
+  return std::size_t{shape.grid.x} * shape.grid.y * shape.grid.z * shape.block.x * shape.block.y *
+         shape.block.z;
+}
+inline std::uintptr_t address_of(const void* memory) {
+  return reinterpret_cast<std::uintptr_t>(memory);
+}
+/// Whether so many bytes from `address`, which is in the array or at its end, are in it.
+inline bool ends_in(const Allocation& array, std::uintptr_t address, std::size_t bytes) {
+  return address - array.begin <= array.bytes && bytes <= array.bytes - (address - array.begin);
+}
+inline std::string bytes_text(std::size_t bytes) {
+  return lab::plural(static_cast<std::int64_t>(bytes), "byte");
+}
 
 }  // namespace tilestep::inspect

@@ -34,10 +34,12 @@ TEST_CASE("a CUDA file's page begins at the first mistake, and goes where one po
   CHECK(stage.has("sector_0"));
   stage.click("finding_3");
   // Of its two requests the one with more to spare.
-  CHECK(contains(request_on_show(stage), "Line 12, launch 1: the costliest load of shared"));
+  CHECK(
+      contains(request_on_show(stage), "Line 12, launch 1, warp 7 of block 0: a load of 32 lanes"));
   CHECK(stage.has("turn_31_0"));
   stage.shell.key(Key::left, false);
-  CHECK(contains(request_on_show(stage), "Line 12, launch 1: the costliest store of global"));
+  CHECK(contains(request_on_show(stage),
+                 "Line 12, launch 1, warp 7 of block 0: a store of 32 lanes"));
   for (int i = 0; i < 5; ++i) stage.shell.key(Key::left, false);
   CHECK(contains(request_on_show(stage), "Line 8"));
   stage.click("request_after");

@@ -149,6 +149,24 @@ TEST_CASE("inspect: what threads do one after the other is put together by warp,
   CHECK(requests.take().empty());
 }
 
+TEST_CASE("inspect: structures move in pieces that their alignment allows", "[simt]") {
+  const auto pieces = [](std::uint32_t bytes, std::uintptr_t first, std::uintptr_t apart) {
+    Requests requests;
+    for (int lane = 0; lane < 32; ++lane) {
+      requests.add(lane, 1, Space::global, Use::read,
+                   first + static_cast<std::uintptr_t>(lane) * apart, bytes);
+    }
+    requests.close();
+    const auto all = requests.take();
+    return std::pair(all.at(1).bytes, all.at(1).requests);
+  };
+  CHECK(pieces(12, 1024, 12) == std::pair(4u, std::uint64_t{3}));
+  CHECK(pieces(16, 1024, 16) == std::pair(16u, std::uint64_t{1}));
+  CHECK(pieces(16, 1028, 20) == std::pair(4u, std::uint64_t{4}));
+  CHECK(pieces(64, 1024, 64) == std::pair(16u, std::uint64_t{4}));
+  CHECK(pieces(3, 1024, 3) == std::pair(1u, std::uint64_t{3}));
+}
+
 TEST_CASE("inspect: what would take too much memory is left out, and counted", "[simt]") {
   Requests requests;
   for (std::size_t i = 0; i < Requests::kMostOpen + 10; ++i)
