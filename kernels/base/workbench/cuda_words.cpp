@@ -517,7 +517,7 @@ class Rewriter {
       replace(name - gap, name, rest.empty() ? "*" : "(*");
       replace(open, close, fmt::format("{}{}=::simt_dynamic{{}}", rest.empty() ? "" : ")", rest));
     } else {
-      if (first) replace(name, name, fmt::format("{}> ", rest));
+      if (first) replace(name, name, fmt::format("{}> ", one_line(rest)));
       replace(open, close, "");
     }
     return end;
