@@ -253,8 +253,8 @@ TEST_CASE("inspect: what cannot be inspected gets a sentence", "[inspect_wrong]"
   const tests::KeptCache cache;
   const TemporaryFolder folder;
   CHECK(run_tilestep({"inspect"}).code == 2);
-  CHECK(run_tilestep({"inspect", (folder.path() / "none.cu").string()}).code == 3);
-  CHECK(run_tilestep({"inspect", folder.path().string()}).code != 0);
+  CHECK(inspected(folder.path() / "none.cu").code == 3);
+  CHECK(inspected(folder.path()).code != 0);
   const Outcome wrong = inspected_text(folder, "int main() {\n  return nothing;\n}\n");
   CHECK(wrong.code == 1);
   check_contains(wrong.err, "line 2");
