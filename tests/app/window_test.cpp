@@ -307,6 +307,34 @@ TEST_CASE("Ctrl+S keeps what is on show, and another window opens it", "[window]
   CHECK(picture);
 }
 
+TEST_CASE("Ctrl+O takes a CUDA file, names its mistake, and a click leads to its lesson",
+          "[window]") {
+  const auto display = make_display();
+  if (!display) return;
+  const auto file = std::filesystem::path(tilestep::tests::paths::kSource) /
+                    "tests/inspect/wrong/bounds_missing_guard.cu";
+  Window window(*display, {});
+  REQUIRE(eventually([&] { return window.has("next"); }));
+  window.focus();
+  window.press("ctrl+o");
+  REQUIRE(eventually([&] { return window.has("inspect_path"); }));
+  window.type(file.string());
+  window.hold("Return");
+  // Without a sandbox it asks first.
+  const auto found = [&] { return window.has("finding_1") || window.has("inspect_trust"); };
+  const bool there = eventually(found, std::chrono::seconds(60));
+  window.let_go("Return");
+  REQUIRE(there);
+  if (window.has("inspect_trust")) {
+    REQUIRE(window.click_on("inspect_trust"));
+    REQUIRE(eventually([&] { return window.has("finding_1"); }, std::chrono::seconds(60)));
+  }
+  CHECK(window.label("finding_1") == "bounds, line 7");
+  CHECK(window.says("line 7, launch 1"));
+  REQUIRE(window.click_on("finding_1_lesson"));
+  CHECK(eventually([&] { return window.has("next") && !window.has("inspect"); }));
+}
+
 TEST_CASE("a window that is told to end keeps where its user was", "[window]") {
   const auto display = make_display();
   if (!display) return;
