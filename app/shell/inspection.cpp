@@ -78,8 +78,6 @@ void Inspection::run() {
 }
 
 void Inspection::take(lab::Report report) {
-  has_report_ = true;
-  failure_.clear();
   now_.report = std::move(report);
   std::map<std::tuple<int, bool, std::string>, scenes::InspectedRequest> worst;
   for (scenes::InspectedRequest& each : scenes::inspected_requests(now_.report)) {
@@ -87,6 +85,8 @@ void Inspection::take(lab::Report report) {
     const auto spare = [](const auto& of) { return of.moved - of.least; };
     if (!fresh && spare(each) > spare(kept->second)) kept->second = std::move(each);
   }
+  has_report_ = true;
+  failure_.clear();
   requests_.clear();
   for (auto& [place, request] : worst) requests_.push_back(std::move(request));
   // What was on show stays; at first it is the first thing that was found.

@@ -71,7 +71,11 @@ void draw_source(Inspection& inspection) {
     for (const auto& row : findings->rows) {
       if (row.size() < 3) continue;
       const auto* line = std::get_if<double>(&row[2]);
-      if (line != nullptr) look.step_lines.push_back(static_cast<int>(*line));
+      const int number = line == nullptr ? 0 : static_cast<int>(*line);
+      auto& marked = look.step_lines;
+      if (number > 0 && std::find(marked.begin(), marked.end(), number) == marked.end()) {
+        marked.push_back(number);
+      }
     }
   }
   ui::LineLinks links;

@@ -69,7 +69,10 @@ ShellState::ShellState(LabClient& lab, const ShellOptions& options)
   first_theme = ui.look().theme;
   first_text_scale = ui.look().text_scale;
   session.set_speed(kept.speed);
-  if (!options.inspects.empty()) inspect(options.inspects);
+  if (!options.inspects.empty()) {
+    inspect(options.inspects);
+    if (options.trust) inspection.trust();
+  }
   if (options.inspected) {
     inspection.show(*options.inspected);
     show_inspection();

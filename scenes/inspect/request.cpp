@@ -22,7 +22,7 @@ using nlohmann::json;
 constexpr std::uint8_t kAsked =
     5;  ///< tone of what the lanes ask for: sky, as in the lesson on coalescing
 constexpr int kLine = 128, kSectorSize = 32, kBankCount = 32, kWordSize = 4, kMostBytes = 64;
-constexpr std::int64_t kFarthest = std::int64_t{1} << 36;
+constexpr std::int64_t kFarthest = std::int64_t{1} << 35;
 constexpr float kRight = 2.9f;
 
 [[noreturn]] void refuse() {
@@ -211,9 +211,13 @@ Picture picture_of(const InspectedRequest& request) {
   std::vector<Axis> axes = {
       {.name = "lane", .kind = Axis::band, .count = kWarpLanes, .ticks = true}};
   if (request.shared) {
-    axes.push_back({.name = "bank", .kind = Axis::band, .count = kBankCount, .ticks = true});
-    axes.push_back({.name = "turns", .kind = Axis::band, .count = std::max(request.moved, 1)});
     boxes.push_back(banks_box(request));
+    axes.push_back({.name = "bank", .kind = Axis::band, .count = kBankCount, .ticks = true});
+    // As many as the addresses take: `moved` is what somebody says.
+    const auto* turns = std::get_if<Cells>(&boxes.back().marks.front());
+    axes.push_back({.name = "turns",
+                    .kind = Axis::band,
+                    .count = std::max(turns->items.count / kBankCount, 1)});
   } else {
     axes.push_back({.name = "byte", .high = kLine, .fixed = true});
     axes.push_back(

@@ -333,6 +333,19 @@ int main() {
   CHECK(all[0].kind == "order");
 }
 
+TEST_CASE("inspect: what prints something else each time is not taken for the order of threads",
+          "[inspect_wrong]") {
+  const tests::KeptCache cache;
+  const TemporaryFolder folder;
+  const Outcome outcome = inspected_text(
+      folder,
+      "#include <cstdio>\n#include <unistd.h>\nint main() {\n  printf(\"%d\\n\", getpid());\n}\n");
+  INFO(outcome.err << outcome.out.substr(0, 1000));
+  CHECK(outcome.code == 0);
+  CHECK(mistakes_of(outcome.json()).empty());
+  check_contains(outcome.out, "its orders are not compared");
+}
+
 TEST_CASE("inspect: the window runs a file again when it is saved, and says what is wrong with it",
           "[inspect_wrong]") {
   if (!app::sandbox_status().available) return tests::skip(app::sandbox_status().reason);

@@ -191,11 +191,13 @@ class Writer {
                       ""};
       finding.text =
           space == Space::shared
-              ? fmt::format("{}: a warp's {} takes {:.3g} turns of the banks where {:.3g} would do",
-                            kernel(launch), name_of_use(use), per(traffic->moved),
-                            per(traffic->least))
+              ? fmt::format(
+                    "{}: a warp's {} takes {:.3g} turns of the banks on average where {:.3g} would "
+                    "do",
+                    kernel(launch), name_of_use(use), per(traffic->moved), per(traffic->least))
               : fmt::format(
-                    "{}: a warp's {} moves {:.3g} sectors of 32 bytes where {:.3g} would hold what "
+                    "{}: a warp's {} moves {:.3g} sectors of 32 bytes on average where {:.3g} "
+                    "would hold what "
                     "it uses: {:.0f} % of the bytes are used",
                     kernel(launch), name_of_use(use), per(traffic->moved), per(traffic->least),
                     100 * static_cast<double>(traffic->wanted) /
