@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <future>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 
 #include "app/cli/arguments.hpp"
@@ -19,6 +21,9 @@
 #include "app/shell/inspection.hpp"
 #include "app/window/window.hpp"
 #include "app/worker/sandbox.hpp"
+#include "kernels/base/inspect/call.hpp"
+#include "kernels/base/inspect/on_gpu.hpp"
+#include "kernels/base/inspect/resources.hpp"
 #include "kernels/base/inspect/run.hpp"
 #include "kernels/base/lab/plural.hpp"
 #include "kernels/base/lab/sentence.hpp"
@@ -34,8 +39,32 @@ struct InspectArguments {
   std::vector<std::string> words;
   int launch = 0, orders = 2, seconds = 10;
   bool json = false, text = false, trust = false, force = false;
-  std::string size = "1440x900", theme = "dark";
+  std::string size = "1440x900", theme = "dark", gpu = "h100", call, solve, backend = "emulated";
+  inspect::CallShape shape;
 };
+
+/// What says how the file runs, for another tilestep.
+std::vector<std::string> how_it_runs(const InspectArguments& arguments) {
+  std::vector<std::string> words = {"--gpu", arguments.gpu, "--backend", arguments.backend};
+  if (!arguments.call.empty()) {
+    for (const std::string& word :
+         {std::string("--call"), arguments.call, std::string("--grid"), arguments.shape.grid,
+          std::string("--block"), arguments.shape.block, std::string("--shared"),
+          arguments.shape.shared})
+      words.push_back(word);
+  }
+  if (!arguments.solve.empty()) words.insert(words.end(), {"--args", arguments.solve});
+  return words;
+}
+
+/// The main that the command line gives a file without one; empty: it has its own.
+std::string added_main(const InspectArguments& arguments, const std::string& source) {
+  if (!arguments.call.empty() && !arguments.solve.empty())
+    throw Error("--call and --args are two ways to call a kernel; give one of them");
+  if (!arguments.call.empty()) return inspect::main_of_call(arguments.call, arguments.shape);
+  if (!arguments.solve.empty()) return inspect::main_of_solve(source, arguments.solve);
+  return {};
+}
 
 /// What starts tilestep again to run the compiled program, in a sandbox unless it is trusted.
 std::vector<std::string> command_of(const InspectArguments& arguments, const std::string& program,
@@ -70,6 +99,8 @@ lab::Report report_in(const workbench::Ran& ran, int seconds) {
         ExitCode::check_failed);
   }
   lab::Report report = lab::report_from_json(json);
+  if (!report.trace->is_object())
+    throw Error("the program's report has no trace", ExitCode::check_failed);
   report.summary = lab::shown(report.summary);
   for (lab::Table& table : report.tables) {
     for (auto& row : table.rows) {
@@ -208,6 +239,7 @@ int open_window(const InspectArguments& arguments, const std::string& program) {
   options.shell.progress = progress_path();
   options.shell.inspects = fs::absolute(arguments.file);
   options.shell.trust = arguments.trust;
+  options.shell.inspect_words = how_it_runs(arguments);
   return run_window(options);
 }
 
@@ -231,15 +263,18 @@ void take_picture(const InspectArguments& arguments, const lab::Report& report,
   const auto most = std::max_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
     return a.moved - a.least < b.moved - b.least;
   });
-  if (most == all.end())
+  const auto paths = scenes::inspected_paths(report);
+  if (most == all.end() && paths.empty())
     throw Error("the program made no request that could be drawn", ExitCode::check_failed);
-  write_output(arguments.shot,
-               SvgPress(1440, 900).draw(scenes::picture_of(*most), ui::ThemeKind::dark),
+  const picture::Picture picture =
+      most == all.end() ? scenes::picture_of(paths[0]) : scenes::picture_of(*most);
+  write_output(arguments.shot, SvgPress(1440, 900).draw(picture, ui::ThemeKind::dark),
                arguments.force);
 }
 
 int inspect_file(const InspectArguments& arguments, const std::string& program) {
   if (arguments.file.empty()) throw Error("name a CUDA file: tilestep inspect FILE.cu");
+  const inspect::Gpu& gpu = inspect::gpu_named(arguments.gpu);
   const bool asked = arguments.json || arguments.text || !arguments.html.empty() ||
                      !arguments.shot.empty() || !arguments.kernel.empty() || arguments.launch > 0 ||
                      !arguments.words.empty();
@@ -253,15 +288,27 @@ int inspect_file(const InspectArguments& arguments, const std::string& program) 
   }
   if (arguments.theme != "dark" && arguments.theme != "light")
     throw Error(fmt::format("--theme cannot be '{}'; allowed: dark, light", arguments.theme));
+  if (arguments.backend != "emulated" && arguments.backend != "cuda")
+    throw Error(
+        fmt::format("--backend cannot be '{}'; allowed: emulated, cuda", arguments.backend));
+  if (arguments.backend == "cuda" && !arguments.trust)
+    throw Error(
+        "--backend cuda runs the program on the GPU as you, outside the sandbox; for a program of "
+        "your own add --trust");
   if (!arguments.shot.empty()) require_output(arguments.shot, arguments.force);
   if (!arguments.html.empty()) require_output(arguments.html, arguments.force, kPageBegins);
-  const std::string text = read_source(arguments.file);
+  const std::string source = read_source(arguments.file);
+  const std::string main = added_main(arguments, source), text = source + main;
   if (!arguments.trust && !sandbox_status().available) {
     throw Error(fmt::format("a program runs in a sandbox, and there is none: {}; for a program of "
                             "your own add --trust",
                             sandbox_status().reason),
                 ExitCode::unavailable);
   }
+  // nvcc takes its time: it has it while the program is compiled for the emulation and runs.
+  auto registers = std::async(std::launch::async, [&] {
+    return inspect::registers_of(arguments.file, text, gpu.compute_capability);
+  });
   const workbench::Compiled compiled = inspect::compile_program(arguments.file, text);
   const std::vector<std::string> command =
       command_of(arguments, program, compiled.folder / workbench::kHostModule);
@@ -271,11 +318,20 @@ int inspect_file(const InspectArguments& arguments, const std::string& program) 
       report_in(workbench::run_program(words, std::chrono::seconds(arguments.seconds + 10)),
                 arguments.seconds);
   try_orders(report, arguments, command);
+  std::optional<inspect::GpuRun> on_gpu;
+  const inspect::Gpu* against = &gpu;
+  if (arguments.backend == "cuda") {
+    on_gpu = inspect::run_on_gpu(arguments.file, text, arguments.words,
+                                 std::chrono::seconds(arguments.seconds));
+    if (const inspect::Gpu* here = inspect::gpu_of_device(on_gpu->device)) against = here;
+  }
+  inspect::add_resources(report, *against, registers.get());
+  if (on_gpu) inspect::add_gpu_run(report, *on_gpu);
+  if (!main.empty()) (*report.trace)["main"] = main;
   if (!arguments.shot.empty()) take_picture(arguments, report, text);
   if (!arguments.html.empty()) {
     SvgPress press(1440, 900);
-    const auto draw = [&](const scenes::InspectedRequest& request) {
-      const picture::Picture picture = scenes::picture_of(request);
+    const auto draw = [&](const picture::Picture& picture) {
       return RequestDrawn{press.draw(picture, ui::ThemeKind::dark),
                           press.draw(picture, ui::ThemeKind::light)};
     };
@@ -289,7 +345,8 @@ int inspect_file(const InspectArguments& arguments, const std::string& program) 
   } else {
     print(fmt::format("{}: {}\n", arguments.file, report.summary));
     print(findings_text(report, lines_in(text)));
-    for (const char* id : {"accesses", "launches", "events"}) {
+    for (const char* id : {"accesses", "branches", "launches", "occupancy", "roofline", "measured",
+                           "counted", "events"}) {
       const lab::Table* table = report.table(id);
       if (table == nullptr) continue;
       const lab::Table kept = chosen_rows(*table, arguments);
@@ -326,6 +383,35 @@ void add_inspect(CLI::App& app, Invocation& invocation) {
   command->add_option("--seconds", arguments->seconds, "How long the program may run (default 10)")
       ->type_name("N");
   command->add_flag("--trust", arguments->trust, "Run a program of your own, outside the sandbox");
+  command
+      ->add_option("--call", arguments->call,
+                   "Launch this kernel of a file without a main: 'NAME(in[float:64x1024], "
+                   "out[float:1024], 1024)'")
+      ->type_name("CALL");
+  command
+      ->add_option("--grid", arguments->shape.grid, "Of --call: blocks, as 64 or 8,4 (default 1)")
+      ->type_name("N");
+  command
+      ->add_option("--block", arguments->shape.block, "Of --call: threads of a block (default 256)")
+      ->type_name("N");
+  command
+      ->add_option("--shared", arguments->shape.shared,
+                   "Of --call: bytes of dynamic shared memory (default 0)")
+      ->type_name("BYTES");
+  command
+      ->add_option("--args", arguments->solve,
+                   "Call extern \"C\" solve(pointers, numbers) of the file with these: '{\"N\": "
+                   "1000}'")
+      ->type_name("JSON");
+  command
+      ->add_option(
+          "--gpu", arguments->gpu,
+          "Hold occupancy and roofline against this GPU (default h100): " + inspect::gpu_names())
+      ->type_name("GPU");
+  command
+      ->add_option("--backend", arguments->backend,
+                   "emulated (default), or cuda: run it on the GPU that is here too, and compare")
+      ->type_name("BACKEND");
   command->add_option("--html", arguments->html, "Also write all of it as one page")
       ->type_name("FILE");
   command

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "app/cli/html.hpp"
@@ -144,7 +145,7 @@ std::string source_html(const lab::Report& report, const std::vector<std::string
 
 /// The requests with the most to spare, one for each line and space.
 std::string pictures_html(const lab::Report& report,
-                          const std::function<RequestDrawn(const InspectedRequest&)>& draw) {
+                          const std::function<RequestDrawn(const picture::Picture&)>& draw) {
   std::map<std::tuple<int, bool, std::string>, InspectedRequest> worst;
   for (InspectedRequest& each : scenes::inspected_requests(report)) {
     auto [kept, fresh] = worst.try_emplace({each.line, each.shared, each.use}, each);
@@ -159,7 +160,7 @@ std::string pictures_html(const lab::Report& report,
   chosen.resize(std::min(chosen.size(), kMostPictures));
   std::string html;
   for (const InspectedRequest& each : chosen) {
-    const RequestDrawn drawn = draw(each);
+    const RequestDrawn drawn = draw(scenes::picture_of(each));
     const std::string what =
         each.shared ? lab::plural(each.moved, "bank turn") : lab::plural(each.moved, "sector");
     html += fmt::format(
@@ -167,6 +168,24 @@ std::string pictures_html(const lab::Report& report,
         "do</h3>\n<div class=\"on-dark\">{6}</div><div class=\"on-light\">{7}</div></figure>\n",
         each.line, each.launch, html_escaped(each.use),
         each.shared ? "shared memory" : "global memory", what, each.least, drawn.dark, drawn.light);
+  }
+  return html;
+}
+
+/// The most divergent warp of each kernel.
+std::string paths_html(const lab::Report& report,
+                       const std::function<RequestDrawn(const picture::Picture&)>& draw) {
+  std::string html;
+  std::set<std::string> drawn_kernels;
+  for (const scenes::InspectedPaths& each : scenes::inspected_paths(report)) {
+    if (drawn_kernels.size() >= kMostPictures || !drawn_kernels.insert(each.kernel).second)
+      continue;
+    const RequestDrawn drawn = draw(scenes::picture_of(each));
+    html += fmt::format(
+        "<figure><h3>{}, launch {}: {}; hatched lanes idle</h3>\n<div "
+        "class=\"on-dark\">{}</div><div "
+        "class=\"on-light\">{}</div></figure>\n",
+        html_escaped(each.kernel), each.launch, scenes::said_of(each), drawn.dark, drawn.light);
   }
   return html;
 }
@@ -179,7 +198,7 @@ std::string section(std::string_view heading, const std::string& body) {
 
 std::string inspect_page(const lab::Report& report, const std::string& file,
                          const std::vector<std::string>& source,
-                         const std::function<RequestDrawn(const InspectedRequest&)>& draw) {
+                         const std::function<RequestDrawn(const picture::Picture&)>& draw) {
   std::string body = fmt::format(
       "<header class=\"top\"><p class=\"chapter\">tilestep inspect</p>\n<h1>{}</h1>\n<p "
       "class=\"lead\">{}</p></header>\n<main>\n",
@@ -191,7 +210,9 @@ std::string inspect_page(const lab::Report& report, const std::string& file,
                   "Beside each the least that would do.</p>\n" +
                       source_html(report, source));
   body += section("Requests with the most to spare", pictures_html(report, draw));
-  for (const char* id : {"launches", "events", "accesses"}) {
+  body += section("Divergent warps", paths_html(report, draw));
+  for (const char* id : {"launches", "occupancy", "roofline", "measured", "counted", "events",
+                         "accesses", "branches"}) {
     if (const lab::Table* table = report.table(id); table != nullptr && !table->rows.empty())
       body += section(html_escaped(table->title), table_html(*table));
   }
@@ -207,8 +228,11 @@ std::string inspect_page(const lab::Report& report, const std::string& file,
         "What the program printed",
         fmt::format("<pre class=\"panel\">{}</pre>\n", html_escaped(printed->get<std::string>())));
   body +=
-      "</main>\n<footer><p>Made by tilestep. Kernels ran under emulation: no time here is a "
-      "GPU's.</p></footer>\n";
+      "</main>\n<footer><p>Made by tilestep. " +
+      std::string(report.table("measured") == nullptr
+                      ? "Kernels ran under emulation: no time here is a GPU's."
+                      : "Times and counts are a GPU's where they are called measured or counted.") +
+      "</p></footer>\n";
   return page(file + " · tilestep inspect", kStyle, body);
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/base/lab/report.hpp"
+#include "scenes/inspect/paths.hpp"
 #include "scenes/inspect/request.hpp"
 
 namespace tilestep::app {
@@ -18,6 +19,6 @@ struct RequestDrawn {
 /// the costliest requests as pictures, launches, and what the program did and printed.
 std::string inspect_page(const lab::Report& report, const std::string& file,
                          const std::vector<std::string>& source,
-                         const std::function<RequestDrawn(const scenes::InspectedRequest&)>& draw);
+                         const std::function<RequestDrawn(const picture::Picture&)>& draw);
 
 }  // namespace tilestep::app

@@ -27,8 +27,9 @@ void Inspection::stop() {
   ran_ = {};
 }
 
-void Inspection::open(fs::path file) {
+void Inspection::open(fs::path file, std::vector<std::string> words) {
   close();
+  words_ = std::move(words);
   now_.file = std::move(file);
   run();
 }
@@ -39,6 +40,7 @@ void Inspection::close() {
   has_report_ = trusted_ = false;
   failure_.clear();
   requests_.clear();
+  paths_.clear();
   chosen_ = -1;
   line_ = 0;
 }
@@ -72,6 +74,7 @@ void Inspection::run() {
   stops_ = std::make_shared<std::atomic<bool>>(false);
   std::vector<std::string> words = {program_, "inspect", now_.file.string(), "--json"};
   if (trusted_) words.emplace_back("--trust");
+  words.insert(words.end(), words_.begin(), words_.end());
   ran_ = std::async(std::launch::async, [words, stops = stops_] {
     return workbench::run_program(words, kLongest, 0, [&] { return stops->load(); });
   });
@@ -79,6 +82,10 @@ void Inspection::run() {
 
 void Inspection::take(lab::Report report) {
   now_.report = std::move(report);
+  // A main that was added stands behind the file's text.
+  if (const auto main = now_.report.trace->find("main");
+      main != now_.report.trace->end() && main->is_string())
+    now_.source += lab::printable(main->get<std::string>());
   std::map<std::tuple<int, bool, std::string>, scenes::InspectedRequest> worst;
   for (scenes::InspectedRequest& each : scenes::inspected_requests(now_.report)) {
     const auto [kept, fresh] = worst.try_emplace({each.line, each.shared, each.use}, each);
@@ -89,6 +96,12 @@ void Inspection::take(lab::Report report) {
   failure_.clear();
   requests_.clear();
   for (auto& [place, request] : worst) requests_.push_back(std::move(request));
+  paths_.clear();
+  for (scenes::InspectedPaths& each : scenes::inspected_paths(now_.report)) {
+    const bool again = std::any_of(paths_.begin(), paths_.end(),
+                                   [&](const auto& other) { return other.kernel == each.kernel; });
+    if (!again) paths_.push_back(std::move(each));
+  }
   // What was on show stays; at first it is the first thing that was found.
   const lab::Table* findings = now_.report.table("findings");
   int first = 0;
@@ -98,14 +111,30 @@ void Inspection::take(lab::Report report) {
     if (const auto* line = std::get_if<double>(&findings->rows[row][2]))
       first = static_cast<int>(*line);
   }
+  chosen_ = -1;
   choose_line(line_ > 0 ? line_ : first > 0 ? first : requests_.empty() ? 0 : requests_[0].line);
-  if (chosen_ < 0 && !requests_.empty()) chosen_ = 0;
+  if (chosen_ < 0 && pictures() > 0) chosen_ = 0;
 }
 
-void Inspection::choose(int request) {
-  if (request < 0 || request >= static_cast<int>(requests_.size())) return;
-  chosen_ = request;
-  line_ = requests_[static_cast<std::size_t>(request)].line;
+const scenes::InspectedRequest* Inspection::chosen_request() const {
+  const auto at = static_cast<std::size_t>(chosen_);
+  return chosen_ >= 0 && at < requests_.size() ? &requests_[at] : nullptr;
+}
+
+const scenes::InspectedPaths* Inspection::chosen_paths() const {
+  if (chosen_ < 0 || chosen_request() != nullptr) return nullptr;
+  return &paths_[static_cast<std::size_t>(chosen_) - requests_.size()];
+}
+
+void Inspection::choose(int picture) {
+  if (picture < 0 || picture >= pictures()) return;
+  chosen_ = picture;
+  if (const auto* request = chosen_request()) line_ = request->line;
+  if (const auto* paths = chosen_paths()) {
+    const auto first = std::find_if(paths->lines.begin(), paths->lines.end(),
+                                    [](const auto& line) { return line.idle() > 0; });
+    line_ = first->line;
+  }
 }
 
 void Inspection::choose_line(int line) {
@@ -120,6 +149,12 @@ void Inspection::choose_line(int line) {
              requests_[static_cast<std::size_t>(of)].least;
     };
     if (best < 0 || spare(i) > spare(best)) best = i;
+  }
+  for (std::size_t i = 0; i < paths_.size() && best < 0; ++i) {
+    const auto& lines = paths_[i].lines;
+    const bool has = std::any_of(lines.begin(), lines.end(),
+                                 [&](const auto& each) { return each.line == line; });
+    if (has) best = static_cast<int>(requests_.size() + i);
   }
   if (best >= 0) chosen_ = best;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/base/workbench/program.hpp"
+#include "scenes/inspect/paths.hpp"
 #include "scenes/inspect/request.hpp"
 
 namespace tilestep::app {
@@ -30,7 +31,8 @@ class Inspection {
   Inspection(const Inspection&) = delete;
   Inspection& operator=(const Inspection&) = delete;
 
-  void open(std::filesystem::path file);
+  /// `words`: what `tilestep inspect` is given beside it.
+  void open(std::filesystem::path file, std::vector<std::string> words = {});
   void close();
   /// One that has run already.
   void show(Inspected inspected);
@@ -52,10 +54,16 @@ class Inspection {
 
   /// The costliest requests of each line, by line.
   const std::vector<scenes::InspectedRequest>& requests() const { return requests_; }
-  /// The one on show; −1: none.
+  /// The most divergent warp of each kernel.
+  const std::vector<scenes::InspectedPaths>& paths() const { return paths_; }
+  /// Both are pictures, the requests first.
+  int pictures() const { return static_cast<int>(requests_.size() + paths_.size()); }
+  /// The picture on show; −1: none.
   int chosen() const { return chosen_; }
-  void choose(int request);
-  /// The first of this line, if it has one, which is marked in the source in any case.
+  const scenes::InspectedRequest* chosen_request() const;
+  const scenes::InspectedPaths* chosen_paths() const;
+  void choose(int picture);
+  /// A picture of this line, if there is one; the line is marked in the source in any case.
   void choose_line(int line);
   int line() const { return line_; }
 
@@ -64,6 +72,7 @@ class Inspection {
   void stop();
 
   std::string program_;
+  std::vector<std::string> words_;
   Inspected now_;
   bool has_report_ = false, trusted_ = false;
   std::string failure_;
@@ -72,6 +81,7 @@ class Inspection {
   std::filesystem::file_time_type saved_{};
   double looked_s_ = -1;
   std::vector<scenes::InspectedRequest> requests_;
+  std::vector<scenes::InspectedPaths> paths_;
   int chosen_ = -1, line_ = 0;
 };
 

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "app/shell/shell_state.hpp"
 #include "kernels/base/lab/plural.hpp"
 #include "scenes/ui/picture_view.hpp"
+#include "scenes/ui/roofline.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -36,9 +38,17 @@ class Pane {
   Pane& operator=(const Pane&) = delete;
 };
 
-std::string cost_of(const scenes::InspectedRequest& request) {
-  return request.shared ? fmt::format("{} of {} turns", request.use, request.moved)
-                        : fmt::format("{} of {} sectors", request.use, request.moved);
+/// The title of the picture on show, and the cost that it draws.
+std::pair<std::string, std::string> title_of(const Inspection& inspection) {
+  if (const scenes::InspectedPaths* paths = inspection.chosen_paths()) {
+    return {fmt::format("{}, launch {}, {}", paths->kernel, paths->launch, scenes::said_of(*paths)),
+            fmt::format("{} lines", paths->lines.size())};
+  }
+  const scenes::InspectedRequest& request = *inspection.chosen_request();
+  return {
+      fmt::format("Line {}, launch {}, {}", request.line, request.launch, scenes::said_of(request)),
+      request.shared ? fmt::format("{} of {} turns", request.use, request.moved)
+                     : fmt::format("{} of {} sectors", request.use, request.moved)};
 }
 
 /// How many times what would do each line moves, in its costliest request.
@@ -85,36 +95,35 @@ void draw_source(Inspection& inspection) {
 
 void draw_request(ShellState& state) {
   Inspection& inspection = state.inspection;
-  const auto& requests = inspection.requests();
   if (inspection.chosen() < 0) {
     ui::empty_state("No access to show",
                     "No kernel of this program has read or written memory that is watched.");
     return;
   }
-  const auto chosen = static_cast<std::size_t>(inspection.chosen());
-  const scenes::InspectedRequest& request = requests[chosen];
-  if (ui::button("request_before", "Previous request  (←)",
+  const int chosen = inspection.chosen();
+  if (ui::button("request_before", "Previous picture  (←)",
                  {.icon = ui::Icon::back, .enabled = chosen > 0}))
     inspection.choose(inspection.chosen() - 1);
   ImGui::SameLine(0, px(4));
-  if (ui::button("request_after", "Next request  (→)",
-                 {.icon = ui::Icon::forward, .enabled = chosen + 1 < requests.size()}))
+  if (ui::button("request_after", "Next picture  (→)",
+                 {.icon = ui::Icon::forward, .enabled = chosen + 1 < inspection.pictures()}))
     inspection.choose(inspection.chosen() + 1);
   ImGui::SameLine(0, px(12));
   const ImVec2 at = ImGui::GetCursorScreenPos();
   // The picture's own headline, beside the buttons: below it nothing is left to say.
-  const std::string title =
-      fmt::format("Line {}, launch {}, {}", request.line, request.launch, scenes::said_of(request));
+  const auto [title, cost] = title_of(inspection);
   const float room = ImGui::GetContentRegionAvail().x;
   const std::string shown = ui::fitted(title, Font::body_bold, room);
   const ImVec2 drawn = ui::draw_text({at.x, at.y + px(6)}, shown, Font::body_bold);
-  ui::map("request", title, cost_of(request), at, {at.x + drawn.x, at.y + drawn.y});
+  ui::map("request", title, cost, at, {at.x + drawn.x, at.y + drawn.y});
   ImGui::NewLine();
   ui::space(4);
   const ImVec2 min = ImGui::GetCursorScreenPos(), size = ImGui::GetContentRegionAvail();
   if (size.x < px(80) || size.y < px(60)) return;
   const picture::Area area{min.x, min.y, min.x + size.x, min.y + size.y};
-  picture::Picture picture = scenes::picture_of(request);
+  picture::Picture picture = inspection.chosen_paths() != nullptr
+                                 ? scenes::picture_of(*inspection.chosen_paths())
+                                 : scenes::picture_of(*inspection.chosen_request());
   picture.headline = {};
   const auto shown_picture = ui::laid_out(std::move(picture), area);
   ui::draw(shown_picture->placed);
@@ -174,19 +183,72 @@ void draw_findings(ShellState& state) {
   for (std::size_t row = 0; row < table->rows.size(); ++row) draw_finding(state, *table, row);
 }
 
-/// Accesses, launches, events: a press on a row goes to its line.
-void draw_rows(Inspection& inspection, const char* id) {
-  const lab::Table* table = inspection.report()->table(id);
-  if (table == nullptr || table->rows.empty())
-    return ui::empty_state("Nothing of it", "The program did none of that.");
-  const ui::TableHover hover = ui::data_table(*table);
-  if (hover.row < 0 || !ImGui::IsMouseClicked(ImGuiMouseButton_Left)) return;
-  for (std::size_t column = 0; column < table->columns.size(); ++column) {
-    const auto* line =
-        std::get_if<double>(&table->rows[static_cast<std::size_t>(hover.row)][column]);
-    if (table->columns[column].id == "line" && line != nullptr)
-      inspection.choose_line(static_cast<int>(*line));
+/// Tables of a tab; clicking a row selects its line.
+void draw_tables(Inspection& inspection, std::initializer_list<const char*> ids) {
+  bool any = false;
+  for (const char* id : ids) {
+    const lab::Table* table = inspection.report()->table(id);
+    if (table == nullptr || table->rows.empty()) continue;
+    if (any) ui::space(12);
+    if (ids.size() > 1) ui::text(table->title, Font::body_bold);
+    any = true;
+    const ui::TableHover hover = ui::data_table(*table);
+    if (hover.row < 0 || !ImGui::IsMouseClicked(ImGuiMouseButton_Left)) continue;
+    for (std::size_t column = 0; column < table->columns.size(); ++column) {
+      const auto* line =
+          std::get_if<double>(&table->rows[static_cast<std::size_t>(hover.row)][column]);
+      if (table->columns[column].id == "line" && line != nullptr)
+        inspection.choose_line(static_cast<int>(*line));
+    }
   }
+  if (!any) ui::empty_state("Nothing recorded", "The program did none of that.");
+}
+
+std::optional<double> number_in(const lab::Table& table, std::size_t row, std::string_view id) {
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    if (table.columns[i].id != id) continue;
+    const auto* value = std::get_if<double>(&table.rows[row][i]);
+    return value == nullptr ? std::nullopt : std::optional(*value);
+  }
+  return std::nullopt;
+}
+
+/// The launches under the roofline of the chosen GPU: a solid dot was measured, a hollow one is the bound.
+void draw_roofline(const lab::Report& report) {
+  const lab::Table* table = report.table("roofline");
+  const auto gpu = report.trace->find("gpu");
+  if (table == nullptr || table->rows.empty() || gpu == report.trace->end()) return;
+  const auto peak = [&](const char* id) {
+    const auto found = gpu->find(id);
+    return found != gpu->end() && found->is_number() ? found->get<double>() : 0.0;
+  };
+  const double memory = peak("memory_tb_s"), fp32 = peak("fp32_tflops");
+  ui::Roofline plot{
+      "inspect_roofline", table->title, {{"FP32", fp32, true}}, {{"HBM", memory, true}}, {}};
+  std::set<std::string> shown;
+  const lab::Table* measured = report.table("measured");
+  for (std::size_t row = 0; row < table->rows.size(); ++row) {
+    const double intensity = number_in(*table, row, "intensity").value_or(0);
+    const std::string kernel = table->text(row, 1);
+    if (intensity <= 0 || !shown.insert(kernel).second) continue;
+    ui::RooflineDot dot;
+    dot.label = kernel;
+    dot.flop_per_byte = intensity;
+    dot.tflops = std::min(fp32, intensity * memory);
+    dot.provenance = lab::Provenance::derived;
+    for (std::size_t i = 0; measured != nullptr && i < measured->rows.size(); ++i) {
+      const auto gflop_s = number_in(*measured, i, "gflop_s");
+      if (!gflop_s || number_in(*measured, i, "launch") != number_in(*table, row, "launch"))
+        continue;
+      dot.tflops = *gflop_s * 1e-3;
+      dot.provenance = lab::Provenance::measured;
+    }
+    dot.detail = fmt::format("{}: {:.3g} FLOP per byte", kernel, intensity);
+    plot.dots.push_back(std::move(dot));
+  }
+  if (plot.dots.empty()) return;
+  ui::roofline(plot, {ImGui::GetContentRegionAvail().x, std::max(ui::roofline_height(), px(200))});
+  ui::space(12);
 }
 
 void draw_printed(const lab::Report& report) {
@@ -219,13 +281,14 @@ void draw_tabs(ShellState& state) {
   ui::scroll_stop("inspect_rows");
   switch (state.inspect_tab) {
     case 1:
-      draw_rows(inspection, "accesses");
+      draw_tables(inspection, {"accesses", "branches"});
       break;
     case 2:
-      draw_rows(inspection, "launches");
+      draw_roofline(*inspection.report());
+      draw_tables(inspection, {"launches", "occupancy", "roofline", "measured", "counted"});
       break;
     case 3:
-      draw_rows(inspection, "events");
+      draw_tables(inspection, {"events"});
       break;
     case 4:
       draw_printed(*inspection.report());

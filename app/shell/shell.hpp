@@ -73,6 +73,7 @@ struct ShellOptions {
   std::optional<lab::KernelEdit> kernel = {};
   /// A CUDA file to inspect at the start; empty: none.
   std::filesystem::path inspects = {};
+  std::vector<std::string> inspect_words = {};  ///< what `tilestep inspect` is given beside it
   /// One that was run already, to be shown.
   std::shared_ptr<const Inspected> inspected = {};
   /// Where drafts of kernels are kept; nothing: they are not.

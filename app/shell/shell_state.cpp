@@ -70,7 +70,7 @@ ShellState::ShellState(LabClient& lab, const ShellOptions& options)
   first_text_scale = ui.look().text_scale;
   session.set_speed(kept.speed);
   if (!options.inspects.empty()) {
-    inspect(options.inspects);
+    inspect(options.inspects, options.inspect_words);
     if (options.trust) inspection.trust();
   }
   if (options.inspected) {
@@ -263,8 +263,8 @@ void ShellState::show_inspection() {
   inspects = true;
 }
 
-void ShellState::inspect(const std::filesystem::path& file) {
-  inspection.open(file);
+void ShellState::inspect(const std::filesystem::path& file, std::vector<std::string> words) {
+  inspection.open(file, std::move(words));
   inspect_tab = 0;
   show_inspection();
 }

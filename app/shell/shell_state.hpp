@@ -226,7 +226,7 @@ struct ShellState {
   void try_out(const lab::Settings& settings);
   void show_home(bool wanted);
   /// Runs a CUDA file and shows what it does.
-  void inspect(const std::filesystem::path& file);
+  void inspect(const std::filesystem::path& file, std::vector<std::string> words = {});
   /// Shows the page of CUDA files, with the field for a path.
   void choose_inspected();
   void show_inspection();

@@ -42,7 +42,8 @@ std::vector<fs::path> programs(const char* folder) {
 Outcome inspected(const fs::path& file, const Words& more = {}) {
   Words words = {"inspect", file.string(), "--trust", "--json"};
   words.insert(words.end(), more.begin(), more.end());
-  return run_tilestep(words);
+  // What nvcc says of registers is tested by itself: it takes longer than all the rest.
+  return run_tilestep(words, "", {{"TILESTEP_NVCC", "/no/such/nvcc"}});
 }
 
 /// Of a program whose text is given.
@@ -245,6 +246,143 @@ TEST_CASE(
     return row.at(1) == "by_value" && row.at(4) == "store" && row.at(8) == 12;
   }));
   CHECK(turns == std::vector<double>{32, 1});
+}
+
+/// Steps of the Collatz sequences of 1 to n, one per thread, with the loop's branch and the one in its body.
+constexpr const char* kCollatz = R"(
+#include <cstdio>
+__global__ void collatz(int* steps, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  unsigned x = i + 1;
+  int count = 0;
+  while (x != 1) {
+    if (x % 2 == 0) {
+      x /= 2;
+    } else {
+      x = 3 * x + 1;
+    }
+    ++count;
+  }
+  steps[i] = count;
+}
+__global__ void polynomial(const float* in, float* out, double* sums) {
+  int i = threadIdx.x;
+  float x = in[i];
+  for (int k = 0; k < 3; ++k) x = x * x + 0.5f;
+  out[i] = x / 3.0f;
+  if (i < 8) sums[i] = x * 2.0 - 1.0;
+}
+int main() {
+  int* steps;
+  float *in, *out;
+  double* sums;
+  cudaMalloc(&steps, 200 * sizeof(int));
+  cudaMalloc(&in, 64 * sizeof(float));
+  cudaMalloc(&out, 64 * sizeof(float));
+  cudaMalloc(&sums, 8 * sizeof(double));
+  cudaMemset(in, 0, 64 * sizeof(float));
+  collatz<<<2, 128>>>(steps, 200);
+  polynomial<<<1, 64>>>(in, out, sums);
+  cudaFree(steps), cudaFree(in), cudaFree(out), cudaFree(sums);
+}
+)";
+
+struct Divergence {
+  double warps = 0, split = 0,
+         lanes = 0;  ///< lanes that took the first way, of those executions where one did
+  double first = 0;
+};
+
+TEST_CASE("inspect: warps diverge as lanes in lockstep do", "[inspect_wrong]") {
+  const tests::KeptCache cache;
+  const TemporaryFolder folder;
+  const Outcome outcome = inspected_text(folder, kCollatz, {"--orders", "0"});
+  INFO(outcome.err << outcome.out.substr(0, 3000));
+  REQUIRE(outcome.code == 0);
+  Divergence loop, even;
+  for (int warp = 0; warp < 7; ++warp) {
+    std::vector<unsigned> x;
+    for (int lane = 0; lane < 32 && 32 * warp + lane < 200; ++lane)
+      x.push_back(static_cast<unsigned>(32 * warp + lane + 1));
+    while (!x.empty()) {
+      const auto stays = static_cast<std::size_t>(
+          std::count_if(x.begin(), x.end(), [](unsigned of) { return of != 1; }));
+      ++loop.warps;
+      loop.split += stays > 0 && stays < x.size();
+      std::erase(x, 1u);
+      if (x.empty()) break;
+      const auto halves = static_cast<std::size_t>(
+          std::count_if(x.begin(), x.end(), [](unsigned of) { return of % 2 == 0; }));
+      ++even.warps;
+      even.split += halves > 0 && halves < x.size();
+      even.first += halves > 0;
+      even.lanes += static_cast<double>(halves);
+      for (unsigned& of : x) of = of % 2 == 0 ? of / 2 : 3 * of + 1;
+    }
+  }
+  std::map<int, std::pair<double, double>> branches;
+  for (const json& row : rows_of(outcome.json(), "branches"))
+    branches[row.at(2).get<int>()] = {row.at(3), row.at(4)};
+  CHECK(branches.at(8) == std::pair(loop.warps, loop.split));
+  CHECK(branches.at(9) == std::pair(even.warps, even.split));
+  const json findings = rows_of(outcome.json(), "findings");
+  const std::string lanes = fmt::format("line 10 runs with {:.3g} of 32", even.lanes / even.first);
+  CHECK(std::any_of(findings.begin(), findings.end(), [&](const json& row) {
+    return row.at(0) == "divergence" && row.at(1) == "no" && row.at(2) == 9 &&
+           row.at(5).get<std::string>().find(lanes) != std::string::npos;
+  }));
+  // Operations: two in each of three turns and a division; in double precision two for each of eight threads.
+  const json launch = rows_of(outcome.json(), "launches").at(1);
+  CHECK(launch.at(12) == 64 * 7);
+  CHECK(launch.at(13) == 8 * 2);
+  CHECK(launch.at(11) == 64 * 4 + 64 * 4 + 8 * 8);
+}
+
+TEST_CASE("inspect: occupancy, roofline, and what was never said of registers", "[inspect_wrong]") {
+  const tests::KeptCache cache;
+  const TemporaryFolder folder;
+  const Outcome outcome = inspected_text(folder, kCollatz, {"--orders", "0", "--gpu", "t4"});
+  const json occupancy = rows_of(outcome.json(), "occupancy").at(0);
+  CHECK(occupancy.at(2) == 100);
+  CHECK(occupancy.at(4) == 8);       // of 128 threads, where a multiprocessor has 1024
+  CHECK(occupancy.at(7).is_null());  // there is no nvcc in this test
+  const json roofline = rows_of(outcome.json(), "roofline").at(1);
+  CHECK(roofline.at(3) == "memory");
+  CHECK(roofline.at(4).get<double>() == 0.806);
+  CHECK(inspected_text(folder, kCollatz, {"--gpu", "gt200"}).code == 2);
+}
+
+TEST_CASE("inspect: a lonely kernel and a judge's solve are called by the command line",
+          "[inspect_wrong]") {
+  const tests::KeptCache cache;
+  const TemporaryFolder folder;
+  constexpr const char* kLonely =
+      "template <class T>\n__global__ void scale(const T* x, T* y, int n) {\n  int i = blockIdx.x "
+      "* blockDim.x + threadIdx.x;\n  if (i <= n) y[i] = 2 * x[i];\n}\n";
+  const Outcome called =
+      inspected_text(folder, kLonely,
+                     {"--call", "scale<float>(in[float:10x10], out[float:100], 100)", "--grid", "2",
+                      "--block", "64"});
+  INFO(called.err << called.out.substr(0, 2000));
+  CHECK(called.code == 1);
+  REQUIRE(!mistakes_of(called.json()).empty());
+  CHECK(mistakes_of(called.json())[0].kind == "bounds");
+  CHECK(mistakes_of(called.json())[0].line == 4);
+  check_contains(called.json().at("trace").at("main").get<std::string>(), "scale<float><<<");
+  const std::string solve = std::string(kLonely) +
+                            "extern \"C\" void solve(const float* x, float* y, int n) {\n  "
+                            "scale<<<1, 64>>>(x, y, n - 1);\n}\n";
+  const Outcome solved = inspected_text(folder, solve, {"--args", "{\"n\": 50}"});
+  INFO(solved.err << solved.out.substr(0, 2000));
+  CHECK(solved.code == 0);
+  check_contains(printed(solved.json()), "y: sum ");
+  const Outcome both =
+      inspected_text(folder, solve, {"--args", "{\"n\": 50}", "--call", "scale()"});
+  CHECK(both.code == 2);
+  CHECK(run_tilestep({"inspect", (folder.path() / "program.cu").string(), "--backend", "cuda"})
+            .code == 2);  // not without --trust
+  CHECK(inspected_text(folder, solve, {"--backend", "rocm"}).code == 2);
 }
 
 // ---- what else a program may be ------------------------------------------------------------------

@@ -47,10 +47,47 @@ void Session::mark(Allocation& array, std::uintptr_t address, std::size_t bytes)
   const std::size_t from = address - array.begin;
   std::fill_n(array.written.begin() + static_cast<std::ptrdiff_t>(from), bytes, true);
 }
+
 void Session::block_begins(std::uint64_t block) {
-  requests_.begin_block(static_cast<std::uint32_t>(block));
   dynamic_ = simt::emulated::watch_window.dynamic;
   statics_ = simt::emulated::watch_window.statics;
+  simt::emulated::shared_variables(seen_variables_, variables_);
+  const dim3& size = launches_.back().shape.block;
+  lockstep_.begin_block(static_cast<std::uint32_t>(block),
+                        static_cast<int>(size.x * size.y * size.z));
+}
+void Session::block_met() {
+  lockstep_.close();
+}
+void Session::block_ended() {
+  lockstep_.end_block();
+}
+
+void Session::stepped(Code code, void** frame) {
+  if (BlockRunner::inside_kernel() && launches_.back().traced)
+    lockstep_.step(BlockRunner::current().current_thread(), code, address_of(frame));
+}
+void Session::compared(Code code) {
+  if (BlockRunner::inside_kernel() && launches_.back().traced)
+    lockstep_.compare(BlockRunner::current().current_thread(), code);
+}
+
+/// Notes what a launch touches at all: sectors of arrays, and variables in shared memory.
+void Session::use(LaunchRecord& record, Allocation* array, std::uintptr_t address,
+                  std::size_t bytes) {
+  if (array != nullptr) {
+    const std::size_t from = address - array->begin;
+    for (std::size_t sector = from / kSector; sector <= (from + bytes - 1) / kSector; ++sector) {
+      if (array->used[sector]) continue;
+      array->used[sector] = true;
+      record.once += kSector;
+    }
+  } else if (statics_.holds(address)) {
+    for (const simt::emulated::SharedVariable& each : variables_) {
+      if (address - each.begin >= each.bytes || !record.statics.insert(each.begin).second) continue;
+      record.static_shared_bytes += each.bytes;
+    }
+  }
 }
 
 void Session::access(std::uintptr_t address, std::size_t bytes, SharedUse use, void** frame) {
@@ -63,7 +100,7 @@ void Session::access(std::uintptr_t address, std::size_t bytes, SharedUse use, v
   const bool shared = dynamic_.holds(address) || statics_.holds(address);
   Allocation* array = shared ? nullptr : at(address);
   const bool writes = use != SharedUse::read;
-  const LaunchRecord& record = launches_.back();
+  LaunchRecord& record = launches_.back();
   if (!shared && array == nullptr) {
     if (!is_host(address))
       return;  // a variable of the source's, or out of bounds: told by who watches those
@@ -124,12 +161,13 @@ void Session::access(std::uintptr_t address, std::size_t bytes, SharedUse use, v
     }
   }
   if (!record.traced || !inside) return;
-  requests_.add(runner.current_thread(), simt::emulated::call_site(frame, runner.top_of_stack()),
-                shared ? Space::shared : Space::global,
-                use == SharedUse::read     ? Use::read
-                : use == SharedUse::atomic ? Use::atomic
-                                           : Use::write,
-                address, static_cast<std::uint32_t>(bytes));
+  this->use(record, array, address, bytes);
+  lockstep_.access(runner.current_thread(), simt::emulated::call_site(frame, runner.top_of_stack()),
+                   shared ? Space::shared : Space::global,
+                   use == SharedUse::read     ? Use::read
+                   : use == SharedUse::atomic ? Use::atomic
+                                              : Use::write,
+                   address, static_cast<std::uint32_t>(bytes));
 }
 
 void Session::access_on_host(std::uintptr_t address, std::size_t bytes, SharedUse use,

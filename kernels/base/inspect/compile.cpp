@@ -19,6 +19,9 @@ using workbench::Job;
 constexpr std::size_t kKept = 32, kMostFiles = 64;
 /// Device functions are inlined: what a call takes from memory or returns to it is no access to the compilers.
 constexpr const char* kInlined = "-DSIMT_INLINED";
+/// Which ways threads take is told (lockstep.hpp).
+constexpr const char* kWays = "-fsanitize-coverage=trace-pc,trace-cmp";
+constexpr const char* kWaysOfClang = "-fsanitize-coverage=bb,no-prune,trace-pc,trace-cmp";
 constexpr const char* kToolkit = "kernels/base/simt/toolkit";
 
 /// The files that a program takes from its own folder, by the names that it includes them by.
@@ -39,7 +42,7 @@ void add_own(const fs::path& folder, std::string_view text,
 }
 
 std::string key_of(const Job& job, const std::map<std::string, std::string>& files) {
-  std::string all = "program\n" + job.edit.path + '\n' + job.edit.text + '\n' +
+  std::string all = std::string("program\n") + kWays + job.edit.path + '\n' + job.edit.text + '\n' +
                     job.headers.filename().string() + job.compiler.program + job.compiler.name;
   for (const std::string& flag : job.flags) all += flag + ' ';
   for (const auto& [name, text] : files) all += name + '\n' + text;
@@ -98,10 +101,12 @@ workbench::Compiled compile_program(const fs::path& path, std::string_view text,
     const std::vector<std::string> headers = workbench::precompiled_headers(job);
     const auto compiled_as = [&](std::vector<std::string> more) {
       std::vector<std::string> words = {job.compiler.program};
+      const bool clang = job.compiler.name.find("clang") != std::string::npos;
       more.insert(more.end(),
-                  {"-w", "-include", (job.headers / kToolkit / "host.hpp").string(), "-I",
-                   job.headers.string(), "-I", (job.headers / kToolkit).string(), "-iquote",
-                   fs::absolute(folder).string(), source.string(), "-o", object.string()});
+                  {clang ? kWaysOfClang : kWays, "-w", "-include",
+                   (job.headers / kToolkit / "host.hpp").string(), "-I", job.headers.string(), "-I",
+                   (job.headers / kToolkit).string(), "-iquote", fs::absolute(folder).string(),
+                   source.string(), "-o", object.string()});
       for (const auto& part : {headers, job.flags, more}) {
         words.insert(words.end(), part.begin(), part.end());
       }

@@ -1,3 +1,4 @@
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -5,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "kernels/base/inspect/operations.hpp"
 #include "kernels/base/inspect/run.hpp"
 #include "kernels/base/lab/check.hpp"
 #include "kernels/base/lab/names.hpp"
@@ -20,6 +22,10 @@ namespace {
 /// Requests that move at least this much of what they need, and so much more in all, are worth a word.
 constexpr double kMuch = 2;
 constexpr std::uint64_t kEnough = 64;
+/// Code behind a branch that runs with at most so many lanes, and takes at least so much of the launch, is too.
+constexpr double kFewLanes = 16, kShareOfLaunch = 0.1;
+/// Launches of which the report has the paths of a warp.
+constexpr std::size_t kMostPaths = 32;
 
 struct Lesson {
   Kind kind;
@@ -31,7 +37,7 @@ constexpr Lesson kLessons[] = {
     {Kind::coalescing, "coalescing"},       {Kind::bank_conflict, "coalescing"},
     {Kind::shared_race, "tiling"},          {Kind::barrier, "tiling"},
     {Kind::uninitialized, "tiling"},        {Kind::global_race, "moe-routing"},
-    {Kind::order, "accumulator-precision"},
+    {Kind::order, "accumulator-precision"}, {Kind::divergence, "latency-hiding"},
 };
 
 std::string_view lesson_of(Kind kind) {
@@ -106,6 +112,7 @@ class Writer {
       if (each.other_line == 0) each.other_line = lines_.of(each.there);
     }
     slow();
+    split();
     drop_doubles();
     lab::Report report;
     report.lesson = "inspect";
@@ -114,6 +121,7 @@ class Writer {
     report.add(findings());
     report.add(launches());
     report.add(accesses());
+    report.add(branches());
     report.add(events());
     const auto mistakes = std::count_if(findings_.begin(), findings_.end(),
                                         [](const Finding& each) { return is_mistake(each.kind); });
@@ -133,7 +141,8 @@ class Writer {
                                   {"status", status_},
                                   {"printed", lab::printable(printed_)},
                                   {"timed", session_.timed_by_events},
-                                  {"worst", worst}};
+                                  {"worst", worst},
+                                  {"paths", paths()}};
     return report;
   }
 
@@ -144,14 +153,20 @@ class Writer {
       lines_.ask(each.there);
     }
     for (const LaunchRecord& launch : session_.launches()) {
-      for (const auto& [site, traffic] : launch.traffic)
+      for (const auto& [site, traffic] : launch.trace.traffic)
         lines_.ask(simt::emulated::callers_of(site));
+      for (const auto& [code, block] : launch.trace.blocks) lines_.ask({before(code)});
+      for (const auto& [code, branch] : launch.trace.branches) lines_.ask({before(code)});
     }
     lines_.look_up(module_);
   }
+  /// The call that returns there: the line of what follows may be another.
+  static Code before(Code code) { return static_cast<const char*>(code) - 1; }
+  unsigned line_of(Code code) const { return lines_.of({before(code)}); }
+
   void gather() {
     for (std::size_t i = 0; i < session_.launches().size(); ++i) {
-      for (const auto& [site, traffic] : session_.launches()[i].traffic) {
+      for (const auto& [site, traffic] : session_.launches()[i].trace.traffic) {
         const unsigned line = lines_.of(simt::emulated::callers_of(site));
         if (line == 0) continue;
         join(traffic_[{static_cast<int>(i) + 1, line, traffic.space, traffic.use, traffic.bytes}],
@@ -205,6 +220,47 @@ class Writer {
       findings_.push_back(std::move(finding));
     }
   }
+  /// A word for each kernel and branch behind which much of a launch runs with few lanes.
+  void split() {
+    std::map<std::pair<std::string, unsigned>, std::pair<double, Finding>> worst;
+    for (std::size_t i = 0; i < session_.launches().size(); ++i) {
+      const LaunchTrace& paths = session_.launches()[i].trace;
+      std::uint64_t all = 0;
+      for (const auto& [code, block] : paths.blocks)
+        all += line_of(code) > 0 ? 32 * block.warps : 0;
+      for (const auto& [code, branch] : paths.branches) {
+        const unsigned line = line_of(code);
+        if (branch.split == 0 || line == 0) continue;
+        for (const Code to : {branch.one, branch.other}) {
+          const auto found = paths.blocks.find(to);
+          if (found == paths.blocks.end() || found->second.warps < kEnough) continue;
+          const auto warps = static_cast<double>(found->second.warps),
+                     lanes = static_cast<double>(found->second.threads) / warps,
+                     lost = (32 - lanes) * warps;
+          if (lanes > kFewLanes || 32 * warps < kShareOfLaunch * static_cast<double>(all)) continue;
+          auto& [most, finding] = worst[{kernel(static_cast<int>(i) + 1), line}];
+          if (lost <= most) continue;
+          most = lost;
+          const unsigned there = line_of(to);
+          finding = {
+              Kind::divergence,
+              line,
+              there == line ? 0 : there,
+              {},
+              {},
+              static_cast<int>(i) + 1,
+              fmt::format("{}: the branch diverges in {} of {} warp executions; {} runs with "
+                          "{:.3g} of 32 lanes on average",
+                          kernel(static_cast<int>(i) + 1), branch.split, branch.warps,
+                          there == line || there == 0 ? std::string("the code behind it")
+                                                      : fmt::format("line {}", there),
+                          lanes)};
+        }
+      }
+    }
+    for (auto& [place, kept] : worst) findings_.push_back(std::move(kept.second));
+  }
+
   /// The same thing is said once: of a kind the first at a line.
   void drop_doubles() {
     std::vector<Finding> kept;
@@ -236,13 +292,17 @@ class Writer {
     return table;
   }
   lab::Table launches() const {
-    lab::Table table{"launches",
-                     "Launches",
-                     {lab::whole("launch"), lab::column("kernel", "kernel"), lab::whole("line"),
-                      lab::column("grid", "grid"), lab::column("block", "block"),
-                      lab::whole("shared", "dynamic shared", "B"), lab::whole("stream"),
-                      lab::whole("wanted", "bytes used", "B"),
-                      lab::whole("moved", "bytes moved", "B"), lab::column("traced", "traced")}};
+    lab::Table table{
+        "launches",
+        "Launches",
+        {lab::whole("launch"), lab::column("kernel", "kernel"), lab::whole("line"),
+         lab::column("grid", "grid"), lab::column("block", "block"),
+         lab::whole("shared", "dynamic shared", "B"), lab::whole("stream"),
+         lab::whole("wanted", "bytes used", "B"), lab::whole("moved", "bytes moved", "B"),
+         lab::column("traced", "traced"), lab::whole("static", "static shared", "B"),
+         lab::whole("once", "unique bytes", "B"), lab::whole("fp32", "FP32 operations", "FLOP"),
+         lab::whole("fp64", "FP64 operations", "FLOP"), lab::real("lanes", "active lanes", "", 1)}};
+    const std::map<std::uint64_t, Operations> operations = operations_of(module_.file);
     for (std::size_t i = 0; i < session_.launches().size(); ++i) {
       const LaunchRecord& launch = session_.launches()[i];
       std::uint64_t wanted = 0, moved = 0;
@@ -254,10 +314,28 @@ class Writer {
       }
       const auto size = [](const dim3& d) { return fmt::format("{},{},{}", d.x, d.y, d.z); };
       const bool traced = launch.traced;
+      std::uint64_t threads = 0, warps = 0, fp32 = 0, fp64 = 0;
+      for (const auto& [code, block] : launch.trace.blocks) {
+        if (line_of(code) > 0) {
+          threads += block.threads;
+          warps += block.warps;
+        }
+        const auto found = operations.find(offset_of(code));
+        if (found == operations.end()) continue;
+        fp32 += block.threads * found->second.fp32;
+        fp64 += block.threads * found->second.fp64;
+      }
+      const auto counted = [&](std::uint64_t number) {
+        return traced && !operations.empty() ? lab::Cell(number) : lab::Cell();
+      };
       table.add({i + 1, lab::shown(launch.kernel), launch.line, size(launch.shape.grid),
                  size(launch.shape.block), launch.shape.shared_bytes, launch.shape.stream,
                  traced ? lab::Cell(wanted) : lab::Cell(), traced ? lab::Cell(moved) : lab::Cell(),
-                 traced ? (launch.left_out > 0 ? "in part" : "yes") : "no"});
+                 traced ? (launch.trace.left_out > 0 ? "in part" : "yes") : "no",
+                 traced ? lab::Cell(launch.static_shared_bytes) : lab::Cell(),
+                 traced ? lab::Cell(launch.once) : lab::Cell(), counted(fp32), counted(fp64),
+                 warps > 0 ? lab::Cell(static_cast<double>(threads) / static_cast<double>(warps))
+                           : lab::Cell()});
     }
     return table;
   }
@@ -282,6 +360,60 @@ class Writer {
                  space == Space::global ? lab::Cell(32 * traffic.moved) : lab::Cell()});
     }
     return table;
+  }
+  /// From where the module begins.
+  static std::uint64_t offset_of(Code code) {
+    Dl_info info{};
+    return ::dladdr(code, &info) == 0 ? 0
+                                      : reinterpret_cast<std::uintptr_t>(code) -
+                                            reinterpret_cast<std::uintptr_t>(info.dli_fbase);
+  }
+  /// Branches whose threads went more than one way, those of a line together.
+  lab::Table branches() const {
+    lab::Table table{"branches",
+                     "Branches",
+                     {lab::whole("launch"), lab::column("kernel", "kernel"), lab::whole("line"),
+                      lab::whole("warps", "warp executions"), lab::whole("split", "divergent"),
+                      lab::real("share", "divergent", "%", 1)}};
+    for (std::size_t i = 0; i < session_.launches().size(); ++i) {
+      std::map<unsigned, Branch> of_line;
+      for (const auto& [code, branch] : session_.launches()[i].trace.branches) {
+        of_line[line_of(code)].warps += branch.warps;
+        of_line[line_of(code)].split += branch.split;
+      }
+      for (const auto& [line, branch] : of_line) {
+        if (line == 0) continue;
+        table.add({i + 1, lab::shown(session_.launches()[i].kernel), line, branch.warps,
+                   branch.split,
+                   100 * static_cast<double>(branch.split) / static_cast<double>(branch.warps)});
+      }
+    }
+    return table;
+  }
+  /// For each launch the warp that split most: how often each of its lanes ran each line.
+  nlohmann::json paths() const {
+    nlohmann::json all = nlohmann::json::array();
+    for (std::size_t i = 0; i < session_.launches().size() && all.size() < kMostPaths; ++i) {
+      const WarpPath& warp = session_.launches()[i].trace.warp;
+      // Of the basic blocks of a line the one with the most idle lanes.
+      std::map<unsigned, const LaneTimes*> of_line;
+      for (const auto& [code, times] : warp.times) {
+        const LaneTimes*& kept = of_line[line_of(code)];
+        if (kept == nullptr || times.idle() > kept->idle()) kept = &times;
+      }
+      of_line.erase(0);
+      if (of_line.empty()) continue;
+      nlohmann::json lines = nlohmann::json::array();
+      for (const auto& [line, times] : of_line)
+        lines.push_back({{"line", line}, {"warp", times->warp}, {"lanes", times->lane}});
+      all.push_back({{"launch", i + 1},
+                     {"kernel", lab::shown(session_.launches()[i].kernel)},
+                     {"block", warp.block},
+                     {"warp", warp.warp},
+                     {"splits", warp.splits},
+                     {"lines", lines}});
+    }
+    return all;
   }
   lab::Table events() const {
     lab::Table table{

@@ -6,8 +6,7 @@
 namespace tilestep::inspect {
 namespace {
 
-constexpr std::uintptr_t kSector = 32, kWord = 4, kBanks = 32;
-constexpr int kLanes = 32;
+constexpr std::uintptr_t kWord = 4, kBanks = 32;
 
 /// How many different bytes the lanes want.
 std::uint32_t wanted_by(const Request& request) {
@@ -110,66 +109,36 @@ Cost turns_of(const Request& request) {
   return cost;
 }
 
-void Requests::add(int thread, std::uint32_t site, Space space, Use use, std::uintptr_t address,
-                   std::uint32_t bytes) {
-  const auto lane = static_cast<std::size_t>(thread % kLanes);
-  Open& open = open_[std::uint64_t{static_cast<std::uint32_t>(thread / kLanes)} << 32 | site];
-  open.space = space;
-  open.use = use;
-  const std::uint32_t time = open.times[lane]++;
-  if (time >= open.requests.size()) {
-    if (open_count_ >= kMostOpen) {
-      ++left_out_;
-      return;
+void Requests::add(std::uint32_t block, std::uint32_t warp, std::uint32_t site, Space space,
+                   Use use, const Request& request) {
+  Traffic& traffic = traffic_[site];
+  traffic.space = space;
+  traffic.use = use;
+  // A GPU moves a structure in pieces that its alignment allows.
+  const std::uint32_t piece = piece_of(request);
+  for (std::uint32_t from = 0; request.lanes != 0 && from < request.bytes; from += piece) {
+    Request part = request;
+    part.bytes = piece;
+    for (std::uintptr_t& address : part.address) address += from;
+    const Cost cost = space == Space::shared ? turns_of(part) : sectors_of(part);
+    traffic.bytes = std::max(traffic.bytes, part.bytes);
+    ++traffic.requests;
+    traffic.lanes += static_cast<std::uint64_t>(std::popcount(part.lanes));
+    traffic.moved += static_cast<std::uint64_t>(cost.moved);
+    traffic.least += static_cast<std::uint64_t>(cost.least);
+    traffic.wanted += cost.wanted;
+    // Of those with the same to spare one of more lanes shows more.
+    const int spare = cost.moved - cost.least - (traffic.worst_moved - traffic.worst_least);
+    if (spare < 0 ||
+        (spare == 0 && std::popcount(part.lanes) <= std::popcount(traffic.worst.lanes))) {
+      continue;
     }
-    ++open_count_;
-    open.requests.resize(time + 1);
+    traffic.worst = part;
+    traffic.worst_block = block;
+    traffic.worst_warp = warp;
+    traffic.worst_moved = cost.moved;
+    traffic.worst_least = cost.least;
   }
-  Request& request = open.requests[time];
-  request.lanes |= 1u << lane;
-  request.address[lane] = address;
-  request.bytes = std::max(request.bytes, bytes);
-}
-
-void Requests::count(Traffic& traffic, const Request& request, std::uint32_t warp) const {
-  const Cost cost = traffic.space == Space::shared ? turns_of(request) : sectors_of(request);
-  traffic.bytes = std::max(traffic.bytes, request.bytes);
-  ++traffic.requests;
-  traffic.lanes += static_cast<std::uint64_t>(std::popcount(request.lanes));
-  traffic.moved += static_cast<std::uint64_t>(cost.moved);
-  traffic.least += static_cast<std::uint64_t>(cost.least);
-  traffic.wanted += cost.wanted;
-  // Of those with the same to spare one of more lanes shows more.
-  const int spare = cost.moved - cost.least - (traffic.worst_moved - traffic.worst_least);
-  if (spare < 0 ||
-      (spare == 0 && std::popcount(request.lanes) <= std::popcount(traffic.worst.lanes))) {
-    return;
-  }
-  traffic.worst = request;
-  traffic.worst_block = block_;
-  traffic.worst_warp = warp;
-  traffic.worst_moved = cost.moved;
-  traffic.worst_least = cost.least;
-}
-
-void Requests::close() {
-  for (auto& [key, open] : open_) {
-    Traffic& traffic = traffic_[static_cast<std::uint32_t>(key)];
-    traffic.space = open.space;
-    traffic.use = open.use;
-    for (const Request& request : open.requests) {
-      // A GPU moves a structure in pieces that its alignment allows.
-      const std::uint32_t piece = piece_of(request);
-      for (std::uint32_t from = 0; request.lanes != 0 && from < request.bytes; from += piece) {
-        Request part = request;
-        part.bytes = piece;
-        for (std::uintptr_t& address : part.address) address += from;
-        count(traffic, part, static_cast<std::uint32_t>(key >> 32));
-      }
-    }
-  }
-  open_.clear();
-  open_count_ = 0;
 }
 
 }  // namespace tilestep::inspect

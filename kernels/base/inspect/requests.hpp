@@ -4,14 +4,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <unordered_map>
 #include <utility>
-#include <vector>
 
 namespace tilestep::inspect {
 
 enum class Space : std::uint8_t { global, shared };
 enum class Use : std::uint8_t { read, write, atomic };
+
+/// Bytes that global memory moves at a time (CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory").
+inline constexpr std::uintptr_t kSector = 32;
+inline constexpr int kLanes = 32;  ///< of a warp
 
 /// One access of a warp: all lanes that came to the same place for the same time.
 struct Request {
@@ -47,35 +49,14 @@ struct Traffic {
   int worst_moved = 0, worst_least = 0;
 };
 
-/// Puts together what the threads of a block do one after the other: the n-th time that a lane comes to a place between two
-/// barriers belongs to the n-th time of the others of its warp.
+/// Sums up the requests of a launch by call site.
 class Requests {
  public:
-  /// At most this many may be open at a time; what comes then is left out.
-  static constexpr std::size_t kMostOpen = 200'000;
-
-  void begin_block(std::uint32_t block) { block_ = block; }
-  void add(int thread, std::uint32_t site, Space space, Use use, std::uintptr_t address,
-           std::uint32_t bytes);
-  /// At a barrier, and where the block ends.
-  void close();
-
+  void add(std::uint32_t block, std::uint32_t warp, std::uint32_t site, Space space, Use use,
+           const Request& request);
   std::map<std::uint32_t, Traffic> take() { return std::exchange(traffic_, {}); }
-  std::uint64_t left_out() const { return left_out_; }
 
  private:
-  void count(Traffic& traffic, const Request& request, std::uint32_t warp) const;
-
-  struct Open {
-    Space space;
-    Use use;
-    std::array<std::uint32_t, 32> times{};
-    std::vector<Request> requests;
-  };
-  std::uint32_t block_ = 0;
-  std::size_t open_count_ = 0;
-  std::uint64_t left_out_ = 0;
-  std::unordered_map<std::uint64_t, Open> open_;  ///< by warp and place
   std::map<std::uint32_t, Traffic> traffic_;
 };
 

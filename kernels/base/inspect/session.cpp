@@ -131,6 +131,7 @@ int Session::allocate(void** to, std::size_t bytes, const char* name, std::size_
   array.kind = kind;
   array.name = *name != '\0' ? name : fmt::format("the array of line {}", array.line);
   array.written.assign(bytes, kind != Memory::device);
+  array.used.assign((bytes + kSector - 1) / kSector, false);
   freed_.erase(array.begin);
   recent_ = nullptr;
   add({What::allocates, array.line, array.name,
@@ -245,8 +246,10 @@ void Session::launch(const char* name, const program::Shape& shape, void (*threa
         "49152 cudaFuncSetAttribute(…, cudaFuncAttributeMaxDynamicSharedMemorySize, …) comes first",
         kernel, bytes_text(shape.shared_bytes)));
   }
-  for (auto& [begin, array] : memory_)
+  for (auto& [begin, array] : memory_) {
     array.written_low = array.written_high = array.written_times = 0;
+    array.used.assign((array.bytes + kSector - 1) / kSector, false);
+  }
   running_ = number;
   try {
     simt::emulated::run(*device_, launch, thread, data);
@@ -272,7 +275,7 @@ void Session::launch(const char* name, const program::Shape& shape, void (*threa
       finding.line = fault.place().line;
     find(std::move(finding));
     running_ = 0;
-    record.traffic = requests_.take();
+    record.trace = lockstep_.take();
     end_(-1);
   } catch (const Error& error) {
     find({Kind::crash, line, 0, {}, {}, number, error.what()});
@@ -280,8 +283,7 @@ void Session::launch(const char* name, const program::Shape& shape, void (*threa
     end_(-1);
   }
   running_ = 0;
-  record.traffic = requests_.take();
-  record.left_out = requests_.left_out();
+  record.trace = lockstep_.take();
   const std::size_t threads = threads_of(shape);
   const std::size_t block = std::size_t{shape.block.x} * shape.block.y * shape.block.z;
   for (auto& [begin, array] : memory_) {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/base/inspect/lockstep.hpp"
 #include "kernels/base/inspect/requests.hpp"
 #include "kernels/base/lab/names.hpp"
 #include "kernels/base/lab/plural.hpp"
@@ -20,6 +21,7 @@
 #include "kernels/base/simt/fault_place.hpp"
 #include "kernels/base/simt/program.hpp"
 #include "kernels/base/simt/shared_races.hpp"
+#include "kernels/base/simt/shared_variables.hpp"
 
 namespace tilestep::inspect {
 
@@ -70,6 +72,7 @@ struct Allocation {
   unsigned line = 0;
   program::Memory kind = program::Memory::device;
   std::vector<bool> written;  ///< of each byte
+  std::vector<bool> used;     ///< of each sector, by the launch that runs
   /// The last copy from the host: its line, and how much of the array it wrote.
   unsigned copied_in = 0;
   std::size_t copied_bytes = 0;
@@ -83,8 +86,10 @@ struct LaunchRecord {
   unsigned line = 0;
   program::Shape shape;
   bool traced = false;
-  std::map<std::uint32_t, Traffic> traffic;  ///< by place
-  std::uint64_t left_out = 0;
+  LaunchTrace trace;
+  std::size_t once = 0;                 ///< bytes of the different sectors of arrays that it uses
+  std::set<std::uintptr_t> statics;     ///< where its `__shared__` variables begin that it uses
+  std::size_t static_shared_bytes = 0;  ///< of those
 };
 
 enum class What { allocates, frees, copies, fills, launches, waits };
@@ -134,8 +139,11 @@ class Session final : public simt::emulated::AccessListener {
   void access(std::uintptr_t address, std::size_t bytes, simt::emulated::SharedUse use,
               void** frame) override;
   void block_begins(std::uint64_t block) override;
-  void block_met() override { requests_.close(); }
-  void block_ended() override { requests_.close(); }
+  void block_met() override;
+  void block_ended() override;
+  /// A thread comes to code that no branch divides; it compares, and branches on that next.
+  void stepped(Code code, void** frame);
+  void compared(Code code);
 
   /// Looks at what is only known at the end. `whole`: the program came to its own, and well.
   void conclude(bool whole);
@@ -177,6 +185,7 @@ class Session final : public simt::emulated::AccessListener {
   void access_on_host(std::uintptr_t address, std::size_t bytes, simt::emulated::SharedUse use,
                       void** frame);
   void found_by_guard();
+  void use(LaunchRecord& record, Allocation* array, std::uintptr_t address, std::size_t bytes);
 
   Options options_;
   std::function<void(int)> end_;
@@ -192,9 +201,11 @@ class Session final : public simt::emulated::AccessListener {
   std::vector<Event> events_;
   std::vector<Finding> findings_;
   std::set<std::uint64_t> told_;  ///< places that something was said of
-  Requests requests_;
+  Lockstep lockstep_;
   /// Of the block: who watches it for races stops after the first.
   simt::emulated::SharedRaces::Region dynamic_, statics_;
+  std::uint64_t seen_variables_ = 0;
+  std::vector<simt::emulated::SharedVariable> variables_;
   int running_ = 0;  ///< the launch; 0: none
   int error_ = 0;
   unsigned refused_line_ = 0;  ///< of a launch whose error nobody asked for yet

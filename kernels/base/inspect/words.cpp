@@ -1,6 +1,8 @@
 // What a program calls of the C and C++ libraries in place of their own (compile.cpp renames them): its memory on the host
-// is noted, and its end is ours.
+// is noted, and its end is ours. And what the compilers call where code begins that no branch divides, and before
+// comparisons.
 
+#include <cstdint>
 #include <cstdlib>
 #include <new>
 
@@ -36,7 +38,7 @@ void tilestep_free(void* memory) {
   Session::current().host_freed(memory);
   std::free(memory);
 }
-// One symbol may take the place of one alone, so those for arrays have names of their own.
+// Of each form one, since one symbol takes the place of one alone.
 #define TILESTEP_NEW(form)                                                                     \
   void* tilestep_new##form(std::size_t bytes) {                                                \
     return noted(::operator new(bytes), bytes);                                                \
@@ -58,6 +60,27 @@ void tilestep_free(void* memory) {
   void tilestep_delete##form##_sized_aligned(void* memory, std::size_t, std::align_val_t to) { \
     tilestep_delete##form##_aligned(memory, to);                                               \
   }
+#define TILESTEP_COMPARES(of, type)                           \
+  void tilestep_compares##of(type, type) {                    \
+    Session::current().compared(__builtin_return_address(0)); \
+  }
+TILESTEP_COMPARES(1, std::uint8_t)
+TILESTEP_COMPARES(2, std::uint16_t)
+TILESTEP_COMPARES(4, std::uint32_t)
+TILESTEP_COMPARES(8, std::uint64_t)
+// One symbol may take the place of one alone.
+TILESTEP_COMPARES(_const1, std::uint8_t)
+TILESTEP_COMPARES(_const2, std::uint16_t)
+TILESTEP_COMPARES(_const4, std::uint32_t)
+TILESTEP_COMPARES(_const8, std::uint64_t)
+TILESTEP_COMPARES(_float, float)
+TILESTEP_COMPARES(_double, double)
+TILESTEP_COMPARES(_switch, std::uint64_t)
+void tilestep_steps() {
+  // The frame of the caller, which keeps frame pointers.
+  Session::current().stepped(__builtin_return_address(0),
+                             *static_cast<void***>(__builtin_frame_address(0)));
+}
 TILESTEP_NEW()
 TILESTEP_NEW(_array)
 [[noreturn]] void tilestep_exit(int status) {
@@ -94,6 +117,18 @@ const char* const kProgramWords =
     "_ZdlPvmSt11align_val_t tilestep_delete_sized_aligned\n"
     "_ZdaPvmSt11align_val_t tilestep_delete_array_sized_aligned\n"
     "exit tilestep_exit\n"
-    "abort tilestep_abort\n";
+    "abort tilestep_abort\n"
+    "__sanitizer_cov_trace_pc tilestep_steps\n"
+    "__sanitizer_cov_trace_cmp1 tilestep_compares1\n"
+    "__sanitizer_cov_trace_cmp2 tilestep_compares2\n"
+    "__sanitizer_cov_trace_cmp4 tilestep_compares4\n"
+    "__sanitizer_cov_trace_cmp8 tilestep_compares8\n"
+    "__sanitizer_cov_trace_const_cmp1 tilestep_compares_const1\n"
+    "__sanitizer_cov_trace_const_cmp2 tilestep_compares_const2\n"
+    "__sanitizer_cov_trace_const_cmp4 tilestep_compares_const4\n"
+    "__sanitizer_cov_trace_const_cmp8 tilestep_compares_const8\n"
+    "__sanitizer_cov_trace_cmpf tilestep_compares_float\n"
+    "__sanitizer_cov_trace_cmpd tilestep_compares_double\n"
+    "__sanitizer_cov_trace_switch tilestep_compares_switch\n";
 
 }  // namespace tilestep::inspect

@@ -243,10 +243,15 @@ constexpr auto kAllocators =
 class Rewriter {
  public:
   Rewriter(std::string_view text, Written written)
-      : program_(written == Written::program), text_(text), lexer_(text), tokens_(lexer_.tokens) {}
+      : program_(written == Written::program),
+        timed_(written == Written::timed),
+        text_(text),
+        lexer_(text),
+        tokens_(lexer_.tokens) {}
 
   std::string rewritten() {
     for (const Include& each : lexer_.includes) {
+      if (timed_) break;
       const std::string_view instead = instead_of(each.name, kRefusedHeaders);
       if (instead.empty()) continue;
       replace(each.begin, each.end,
@@ -313,6 +318,10 @@ class Rewriter {
   void look_at(std::size_t i) {
     const std::string_view name = word(i), next = word(i + 1);
     const std::string_view before = i == 0 ? std::string_view() : word(i - 1);
+    if (timed_) {
+      if (name == "<" && is_run(i, "<<<") && before != "<" && before != "operator") launch(i);
+      return;
+    }
     if (name == "extern") {
       share(i);
     } else if (name == "reinterpret_cast") {
@@ -426,19 +435,32 @@ class Rewriter {
   /// callee<<<shape>>>(arguments), whose `<<<` begins at token `i`.
   void launch(std::size_t i) {
     const std::size_t begin = begin_of_callee(i);
-    std::size_t close = kNone;
-    int depth = 0;
+    std::size_t close = kNone, stream = kNone;
+    int depth = 0, commas = 0;
     for (std::size_t at = i + 3; at < std::min(tokens_.size(), i + kLongest); ++at) {
       const std::string_view each = word(at);
       if (each == "(" || each == "[" || each == "{") ++depth;
       if (each == ")" || each == "]" || each == "}") --depth;
       if (depth < 0 || each == ";") break;
+      if (depth == 0 && each == "," && ++commas == 3) stream = at + 1;
       if (depth == 0 && is_run(at, ">>>") && word(at + 3) == "(") {
         close = at;
         break;
       }
     }
     if (begin == kNone || close == kNone) return;  // the compiler says what is wrong
+    if (timed_) {
+      const std::size_t end = after_group(close + 3, "(", ")");
+      if (end == kNone) return;
+      const std::string_view on =
+          stream == kNone || stream >= close
+              ? std::string_view("0")
+              : text_.substr(tokens_[stream].begin, tokens_[close].begin - tokens_[stream].begin);
+      replace(tokens_[begin].begin, tokens_[begin].begin,
+              fmt::format("(::simt_timed::begin({}), ", one_line(on)));
+      replace(tokens_[end - 1].end, tokens_[end - 1].end, ", ::simt_timed::end())");
+      return;
+    }
     const std::string_view called =
         text_.substr(tokens_[begin].begin, tokens_[i - 1].end - tokens_[begin].begin);
     replace(tokens_[begin].begin, tokens_[begin].begin,
@@ -525,7 +547,7 @@ class Rewriter {
 
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
   static constexpr std::size_t kLongest = 200;  ///< tokens of a declaration, or of a launch's shape
-  bool program_;
+  bool program_, timed_;
   std::string_view text_;
   Lexer lexer_;
   const std::vector<Token>& tokens_;

@@ -18,7 +18,10 @@ namespace tilestep::workbench {
 ///     k<T><<<grid, block>>>(a, b)      simt_kernel(SIMT_NAME(k<T>), [=](auto... a) { k<T>(a...); }).at(…, grid, block)(a, b)
 ///     cudaMalloc(&x, bytes)            cudaMalloc(simt_name{"x"}, &x, bytes): errors call the array so
 ///     int main(                        visible from outside of its module
-enum class Written { kernels, program };
+///
+/// For nvcc (`timed`) only its launches change: `k<<<…, stream>>>(a)` is written between two calls that take its time
+/// (kernels/base/inspect/timed.hpp).
+enum class Written { kernels, program, timed };
 std::string for_emulation(std::string_view text, Written written = Written::kernels);
 
 /// The names in quotes of a source's #include lines.

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/base/lab/occupancy.hpp"
 #include "kernels/lessons.hpp"
-#include "kernels/machine/latency_hiding/occupancy/occupancy.hpp"
 #include "kernels/machine/latency_hiding/params.hpp"
 
 /// \file
@@ -16,6 +16,8 @@
 /// resident warps. Little, "A Proof for the Queuing Formula L = λW", Operations Research 9 (1961); Volkov,
 /// "Understanding Latency Hiding on GPUs", PhD thesis, UC Berkeley (2016).
 namespace tilestep::latency_hiding {
+
+using lab::Demand, lab::kLimits, lab::Limit, lab::Multiprocessor, lab::Occupancy, lab::occupancy_of;
 
 /// The level that serves a load of the pointer chase.
 enum class Level { shared, l1, l2, dram };

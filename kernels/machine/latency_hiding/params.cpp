@@ -6,10 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "kernels/base/lab/occupancy.hpp"
 #include "kernels/machine/latency_hiding/kernels.hpp"
-#include "kernels/machine/latency_hiding/occupancy/occupancy.hpp"
 
 namespace tilestep::latency_hiding {
+
+using lab::Demand, lab::Occupancy, lab::occupancy_of;
+
 namespace {
 
 int warps_of_block(const Params& params) {

@@ -43,6 +43,26 @@ inline app::Inspected inspected() {
   accesses.add({1, "transpose", 8, "global"});
   accesses.add({1, "transpose", 12, "shared"});
   report.add(accesses);
+  lab::Table branches{"branches",
+                      "Branches",
+                      {lab::whole("launch"), lab::column("kernel", "kernel"), lab::whole("line"),
+                       lab::whole("warps", "warp executions"), lab::whole("split", "divergent"),
+                       lab::real("share", "divergent", "%", 1)}};
+  branches.add({1, "transpose", 20, 64, 48, 75.0});
+  report.add(branches);
+  lab::Table roofline{"roofline",
+                      "Roofline (H100 SXM)",
+                      {lab::whole("launch"), lab::column("kernel", "kernel"),
+                       lab::real("intensity", "arithmetic intensity", "FLOP/B", 3)}};
+  roofline.add({1, "transpose", 0.25});
+  roofline.add({2, "a_kernel_whose_name_is_long<float, 128>", 60.0});
+  report.add(roofline);
+  lab::Table measured{"measured",
+                      "Measured on an NVIDIA H100",
+                      {lab::whole("launch"), lab::column("kernel", "kernel"),
+                       lab::real("gflop_s", "operations", "GFLOP/s", 0)}};
+  measured.add({1, "transpose", 620.0});
+  report.add(measured);
   nlohmann::json near = nlohmann::json::array(), far = nlohmann::json::array();
   for (int lane = 0; lane < 32; ++lane) {
     near.push_back(4 * lane);
@@ -54,7 +74,23 @@ inline app::Inspected inspected() {
                           {"bytes", 4},     {"block", 0},        {"warp", 7},      {"moved", moved},
                           {"least", least}, {"offsets", offsets}};
   };
+  nlohmann::json lanes = nlohmann::json::array(), few = nlohmann::json::array();
+  for (int lane = 0; lane < 32; ++lane) {
+    lanes.push_back(lane);
+    few.push_back(lane < 5 ? 1 : 0);
+  }
   report.trace = nlohmann::json{
+      {"gpu", {{"name", "H100 SXM"}, {"memory_tb_s", 3.35}, {"fp32_tflops", 67.0}}},
+      {"paths",
+       {{{"launch", 1},
+         {"kernel", "transpose"},
+         {"block", 0},
+         {"warp", 3},
+         {"lines",
+          {{{"line", 20}, {"warp", 31}, {"lanes", lanes}},
+           {{"line", 21}, {"warp", 40}, {"lanes", lanes}},
+           {{"line", 22}, {"warp", 40}, {"lanes", lanes}},
+           {{"line", 24}, {"warp", 1}, {"lanes", few}}}}}}},
       {"source", "program.cu"},
       {"status", 0},
       {"printed", "sum 12\n"},

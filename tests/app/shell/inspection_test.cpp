@@ -46,6 +46,20 @@ TEST_CASE("a CUDA file's page begins at the first mistake, and goes where one po
   CHECK(contains(request_on_show(stage), "Line 12"));
 }
 
+TEST_CASE("a CUDA file's page draws the lanes of a divergent warp, and kernels under a roofline",
+          "[ui_shell]") {
+  Stage stage(with_program());
+  for (int i = 0; i < 4; ++i) stage.shell.key(Key::right, false);
+  CHECK(contains(request_on_show(stage), "transpose, launch 1, warp 3 of block 0"));
+  CHECK(stage.has("executions_5"));
+  CHECK(stage.has("idle_5"));
+  CHECK(stage.has("line_2"));
+  CHECK_FALSE(stage.has("line_3"));  // lines 21 and 22 are one row
+  stage.click("inspect_tab_2");
+  stage.frame();
+  CHECK(stage.has("inspect_roofline"));
+}
+
 TEST_CASE("from a finding one comes to its lesson, and back to the file by the rail",
           "[ui_shell]") {
   Stage stage(with_program());
@@ -95,5 +109,12 @@ TEST_CASE("a report that no inspection made is refused with a sentence", "[ui_sh
     INFO(damage);
     CHECK(contains(tests::error_of([&] { scenes::inspected_requests(report); }),
                    "no report of `tilestep inspect`"));
+  }
+  for (const char* damage : {"/paths", "/paths/0/lines", "/paths/0/lines/0/lanes",
+                             "/paths/0/lines/1/lanes/3", "/paths/0/lines/1/warp"}) {
+    lab::Report report = tests::inspected().report;
+    (*report.trace)[nlohmann::json::json_pointer(damage)] = -7;
+    INFO(damage);
+    CHECK(contains(tests::error_of([&] { scenes::inspected_paths(report); }), "report of inspect"));
   }
 }

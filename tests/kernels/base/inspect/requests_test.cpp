@@ -124,39 +124,14 @@ TEST_CASE("inspect: turns of wide loads are those that an H200 counts", "[simt]"
   }
 }
 
-TEST_CASE("inspect: what threads do one after the other is put together by warp, place and time",
-          "[simt]") {
-  Requests requests;
-  requests.begin_block(3);
-  for (int thread = 0; thread < 64; ++thread) {
-    for (int time = 0; time < 2; ++time) {
-      if (time == 1 && thread % 2 == 1) continue;  // half of them come twice
-      requests.add(thread, 5, Space::global, Use::read,
-                   1024 + 4u * static_cast<unsigned>(thread + 64 * time), 4);
-    }
-  }
-  requests.close();
-  requests.add(0, 5, Space::global, Use::read, 0, 4);  // after a barrier: a request of its own
-  requests.close();
-  const auto traffic = requests.take();
-  REQUIRE(traffic.size() == 1);
-  const Traffic& of = traffic.at(5);
-  CHECK(of.requests == 5);
-  CHECK(of.lanes == 64 + 32 + 1);
-  CHECK(of.moved == 2 * 4 + 2 * 4 + 1);
-  CHECK(of.least == 2 * 4 + 2 * 2 + 1);
-  CHECK(of.worst_block == 3);
-  CHECK(requests.take().empty());
-}
-
 TEST_CASE("inspect: structures move in pieces that their alignment allows", "[simt]") {
   const auto pieces = [](std::uint32_t bytes, std::uintptr_t first, std::uintptr_t apart) {
+    Request request;
+    request.lanes = ~0u;
+    request.bytes = bytes;
+    for (std::size_t lane = 0; lane < 32; ++lane) request.address[lane] = first + lane * apart;
     Requests requests;
-    for (int lane = 0; lane < 32; ++lane) {
-      requests.add(lane, 1, Space::global, Use::read,
-                   first + static_cast<std::uintptr_t>(lane) * apart, bytes);
-    }
-    requests.close();
+    requests.add(0, 0, 1, Space::global, Use::read, request);
     const auto all = requests.take();
     return std::pair(all.at(1).bytes, all.at(1).requests);
   };
@@ -165,15 +140,6 @@ TEST_CASE("inspect: structures move in pieces that their alignment allows", "[si
   CHECK(pieces(16, 1028, 20) == std::pair(4u, std::uint64_t{4}));
   CHECK(pieces(64, 1024, 64) == std::pair(16u, std::uint64_t{4}));
   CHECK(pieces(3, 1024, 3) == std::pair(1u, std::uint64_t{3}));
-}
-
-TEST_CASE("inspect: what would take too much memory is left out, and counted", "[simt]") {
-  Requests requests;
-  for (std::size_t i = 0; i < Requests::kMostOpen + 10; ++i)
-    requests.add(0, 1, Space::global, Use::write, 4 * i, 4);
-  CHECK(requests.left_out() == 10);
-  requests.close();
-  CHECK(requests.take().at(1).requests == Requests::kMostOpen);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "kernels/machine/latency_hiding/occupancy/occupancy.hpp"
+#include "kernels/base/lab/occupancy.hpp"
 
 #include "kernels/base/lab/random.hpp"
 #include "kernels/base/lab/recording.hpp"

@@ -1,9 +1,9 @@
-#include "kernels/machine/latency_hiding/occupancy/occupancy.hpp"
+#include "kernels/base/lab/occupancy.hpp"
 
 #include <algorithm>
 #include <limits>
 
-namespace tilestep::latency_hiding {
+namespace tilestep::lab {
 namespace {
 
 constexpr int kWarp = 32;
@@ -50,7 +50,7 @@ int by_shared_memory(const Multiprocessor& sm, const Demand& demand, Occupancy& 
   to.shared_carveout = carveout_of(std::max(preferred, to.shared_allocated));
   const int most = used > kPlainShared ? sm.most_shared_of_block : kPlainShared;
   if (to.shared_allocated > most + sm.reserved_bytes) return 0;
-  return to.shared_carveout / to.shared_allocated;
+  return to.shared_allocated == 0 ? kNone : to.shared_carveout / to.shared_allocated;
 }
 
 }  // namespace
@@ -70,4 +70,4 @@ Occupancy occupancy_of(const Demand& demand, const Multiprocessor& sm) {
   return to;
 }
 
-}  // namespace tilestep::latency_hiding
+}  // namespace tilestep::lab

@@ -9,7 +9,7 @@
 /// \file
 /// How many blocks of a kernel a multiprocessor holds at once. CUDA C++ Programming Guide, "Compute Capabilities";
 /// the rules of allocation are those of the CUDA toolkit's occupancy calculator.
-namespace tilestep::latency_hiding {
+namespace tilestep::lab {
 
 /// The limits that can bind, in the order of the bars.
 enum class Limit { threads, registers, shared_memory, blocks };
@@ -60,4 +60,4 @@ struct Occupancy {
 /// 0 blocks for a launch that does not fit at all.
 Occupancy occupancy_of(const Demand& demand, const Multiprocessor& sm = {});
 
-}  // namespace tilestep::latency_hiding
+}  // namespace tilestep::lab
