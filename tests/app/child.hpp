@@ -88,7 +88,7 @@ class TemporaryFolder {
 
 /// Asks `what` again and again until it answers true or `limit` has passed.
 template <class What>
-bool eventually(What&& what, std::chrono::milliseconds limit = std::chrono::seconds(20)) {
+bool eventually(What&& what, std::chrono::milliseconds limit = std::chrono::seconds(60)) {
   const auto end = std::chrono::steady_clock::now() + limit;
   while (!what()) {
     if (std::chrono::steady_clock::now() > end) return false;

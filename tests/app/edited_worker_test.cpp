@@ -7,6 +7,7 @@
 #include "kernels/catalog.hpp"
 #include "tests/app/process_lab_rig.hpp"
 #include "tests/app/text_checks.hpp"
+#include "tests/part.hpp"
 
 using namespace tilestep;
 using namespace tilestep::app;
@@ -29,6 +30,7 @@ TEST_CASE("a wild pointer of an edited kernel ends the worker with its line", "[
 }
 
 TEST_CASE("a source that no pipe takes at once runs, also in one long line", "[workbench_run]") {
+  if (tests::Part("a source that no pipe takes at once runs", 2).skips()) return;
   const TemporaryFolder cache;
   ::setenv("TILESTEP_CACHE", cache.path().c_str(), 1);
   const auto lab = make_process_lab(options_with());

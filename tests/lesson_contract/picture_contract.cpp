@@ -320,7 +320,7 @@ std::map<picture::Name, int> followed_in(const lab::Lesson& lesson) {
 
 /// However one moved, wherever one was interrupted: the picture is that of a window opened here.
 void check_moves(const lab::Lesson& lesson) {
-  if (tests::Part("moves of " + lesson.info().id, 2).skips()) return;
+  if (tests::Part("moves of " + lesson.info().id, 3).skips()) return;
   app::ShellOptions options;
   options.lesson = lesson.info().id;
   constexpr app::Key kMovesOf[] = {app::Key::right,  app::Key::right,  app::Key::left,

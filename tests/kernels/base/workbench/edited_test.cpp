@@ -11,6 +11,7 @@
 #include "kernels/catalog.hpp"
 #include "tests/catch.hpp"
 #include "tests/kernels/base/workbench/own_cache.hpp"
+#include "tests/part.hpp"
 
 namespace tilestep::workbench {
 namespace {
@@ -203,6 +204,7 @@ TEST_CASE("a folder of the cache that was damaged is made again", "[workbench_ru
 }
 
 TEST_CASE("a kernel is not blamed for a damaged cache", "[workbench_run]") {
+  if (tests::Part("a kernel is not blamed for a damaged cache", 2).skips()) return;
   const tests::OwnCache cache;
   // That of the other tests is not to be damaged.
   const char* shared = std::getenv(kPrecompiledVariable);

@@ -7,6 +7,7 @@
 #include "kernels/catalog.hpp"
 #include "tests/catch.hpp"
 #include "tests/kernels/base/workbench/own_cache.hpp"
+#include "tests/part.hpp"
 
 namespace tilestep::workbench {
 namespace {
@@ -49,6 +50,7 @@ void check_missing(const std::string& variant, const std::string& name, const st
 TEST_CASE(
     "right kernels are right as edited ones: tiles, copies beside threads, fragments of warps",
     "[workbench_run]") {
+  if (tests::Part("right kernels are right as edited ones", 2).skips()) return;
   const tests::KeptCache cache;
   // All are in one module. The first one's launches alone are of the edited source, and all are watched.
   const std::string name = "shared_tile.cu", text(lab::asset(kFolder + name));
@@ -78,6 +80,7 @@ TEST_CASE("the order in which an edited kernel reads its tiles is that of its tr
 
 TEST_CASE("a barrier and a wait for copies that are missing are told with both lines",
           "[workbench_run]") {
+  if (tests::Part("a barrier and a wait for copies that are missing", 2).skips()) return;
   const tests::KeptCache cache;
   check_missing("shared-tile", "shared_tile.cu", "__syncthreads();  // [step: barrier after load]",
                 "which thread (", "no barrier is between the two");

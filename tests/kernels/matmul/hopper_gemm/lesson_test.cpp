@@ -134,7 +134,7 @@ TEST_CASE("each wait, fence and release of the specialized kernels is named when
       make_matrices({params.m, params.n, params.k}, params.dtype, Data::random, 5);
   CAPTURE(std::string(name_of(variant)));
   CHECK(named(params, Fault::none, matrices).empty());
-  tests::Part part("what is left out of " + std::string(name_of(variant)), 3);
+  tests::Part part("what is left out of " + std::string(name_of(variant)), 4);
   for (const Fault fault :
        {Fault::skip_full_wait, Fault::skip_empty_wait, Fault::missing_fence, Fault::wrong_bytes,
         Fault::no_publish, Fault::no_meeting, Fault::no_release, Fault::early_release,
