@@ -53,5 +53,8 @@ struct EditBench {
 /// How long it takes from Ctrl+Enter in the editor to the first frame that shows the edited kernel's run, compiled afresh,
 /// and how long frames keep the window from its events meanwhile. Of the lessons' first sources, with default knobs.
 BenchPart bench_edits(const EditBench& what);
+/// How long `tilestep inspect` takes from a saved file to its findings, sandbox and two other thread orders included, and how
+/// many accesses it traces per second. The peer is the C++ compiler on a file of two headers.
+BenchPart bench_inspections(const std::string& program);
 
 }  // namespace tilestep::app

@@ -147,14 +147,16 @@ void try_orders(lab::Report& report, const InspectArguments& arguments,
           "the program prints something else each time it runs: its orders are not compared";
       break;
     }
+    const inspect::Taught* taught = inspect::taught_by(inspect::Kind::order);
     check.ok = false;
     check.max_error = 1;
     check.detail = fmt::format("with its threads in {} order the program prints something else",
                                i == 0 ? "descending" : "another");
     for (lab::Table& table : report.tables) {
       if (table.id != "findings") continue;
-      table.rows.insert(table.rows.begin(), {"order", "yes", lab::Cell(), lab::Cell(), lab::Cell(),
-                                             check.detail, "accumulator-precision"});
+      table.rows.insert(table.rows.begin(),
+                        {"order", "yes", lab::Cell(), lab::Cell(), lab::Cell(), check.detail,
+                         taught->lesson, taught->stop, taught->exercise});
     }
   }
   report.add(check);
@@ -170,7 +172,7 @@ std::vector<std::string> lines_in(const std::string& text) {
 /// The findings, each under its line of the source.
 std::string findings_text(const lab::Report& report, const std::vector<std::string>& source) {
   const lab::Table* table = report.table("findings");
-  if (table == nullptr || table->columns.size() < 7) return {};
+  if (table == nullptr || table->columns.size() < 9) return {};
   std::string out;
   const auto quote = [&](const std::string& line) {
     const int number = std::atoi(line.c_str());
@@ -187,7 +189,11 @@ std::string findings_text(const lab::Report& report, const std::vector<std::stri
     if (other != line) out += quote(other);
     out += "         " + for_reader(table->text(row, 5), 9);
     if (out.back() != '\n') out += '\n';
-    if (!lesson.empty()) out += fmt::format("         tilestep open {}\n", lesson);
+    if (!lesson.empty())
+      out += fmt::format("         tilestep open {} --reader --stop {}\n", lesson,
+                         table->text(row, 7));
+    if (const std::string exercise = table->text(row, 8); !exercise.empty())
+      out += fmt::format("         tilestep exercise list {}\n", exercise);
   }
   return out;
 }

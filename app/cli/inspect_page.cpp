@@ -100,8 +100,11 @@ std::string findings_html(const lab::Report& report, const std::vector<std::stri
     html += quoted(source, line);
     if (other != line) html += quoted(source, other);
     if (const std::string lesson = words(*table, row, "lesson"); !lesson.empty())
-      html += fmt::format("<p class=\"note\">The lesson on it: <code>tilestep open {}</code></p>\n",
-                          html_escaped(lesson));
+      html += fmt::format(
+          "<p class=\"note\">The course on it: <code>tilestep open {} --reader --stop {}</code>, "
+          "<code>tilestep exercise list {}</code></p>\n",
+          html_escaped(lesson), html_escaped(words(*table, row, "stop")),
+          html_escaped(words(*table, row, "exercise")));
     html += "</div>\n";
   }
   return html;

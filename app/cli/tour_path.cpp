@@ -71,10 +71,10 @@ std::string picture_html(const PathView& view) {
 /// The lines of the kernel round the step's, which stand out; nothing where no line is lit.
 std::string source_html(const scenes::SourceMark& mark) {
   if (mark.current <= 0) return "";
-  constexpr int kAround = 4, kMost = 40;
+  constexpr int kAround = 4, kLongest = 40;
   const auto [least, most] = std::minmax_element(mark.step_lines.begin(), mark.step_lines.end());
   int first = mark.current, last = mark.current;
-  if (least != mark.step_lines.end() && *most - *least <= kMost) {
+  if (least != mark.step_lines.end() && *most - *least <= kLongest) {
     first = std::min(first, *least);
     last = std::max(last, *most);
   }

@@ -131,15 +131,18 @@ void draw_request(ShellState& state) {
   ImGui::Dummy(size);
 }
 
-/// The way to the lesson that explains it.
-void draw_lesson_of(ShellState& state, const std::string& id, std::size_t row) {
+/// The way to the stop of a lesson that explains it.
+void draw_lesson_of(ShellState& state, const lab::Table& table, std::size_t row) {
+  const std::string id = table.text(row, 6), stop = table.text(row, 7);
   const auto& lessons = state.session.lessons();
   for (std::size_t i = 0; i < lessons.size(); ++i) {
     if (lessons[i].info.id != id) continue;
-    const std::string label = "Lesson: " + lessons[i].info.title;
+    const std::string label = fmt::format("Lesson: {}, stop {}", lessons[i].info.title, stop);
     const float width = std::min(ui::text_size(label).x + px(32), ImGui::GetContentRegionAvail().x);
-    if (ui::button(fmt::format("finding_{}_lesson", row + 1), label, {.width = width / px(1)}))
-      state.begin_lesson(i);
+    if (ui::button(fmt::format("finding_{}_lesson", row + 1), label, {.width = width / px(1)})) {
+      state.open_lesson(i);
+      state.go_to_stop(std::atoi(stop.c_str()) - 1);
+    }
   }
 }
 
@@ -170,13 +173,13 @@ void draw_finding(ShellState& state, const lab::Table& table, std::size_t row) {
   ui::draw_wrapped({head.x, head.y + drawn.y + px(2)}, text, width - 2 * pad);
   ui::map(id, title, text, min, max);
   if (pressed && !line.empty()) inspection.choose_line(std::atoi(line.c_str()));
-  draw_lesson_of(state, table.text(row, 6), row);
+  draw_lesson_of(state, table, row);
   ui::space(6);
 }
 
 void draw_findings(ShellState& state) {
   const lab::Table* table = state.inspection.report()->table("findings");
-  if (table == nullptr || table->rows.empty() || table->columns.size() < 7) {
+  if (table == nullptr || table->rows.empty() || table->columns.size() < 9) {
     ui::empty_state("No mistake found", "And no request that moves much more than it needs.");
     return;
   }

@@ -385,6 +385,66 @@ TEST_CASE("inspect: a lonely kernel and a judge's solve are called by the comman
   CHECK(inspected_text(folder, solve, {"--backend", "rocm"}).code == 2);
 }
 
+TEST_CASE("inspect: patterns without a formula move the lesson's sectors too", "[inspect_wrong]") {
+  const tests::KeptCache cache;
+  const TemporaryFolder folder;
+  const std::pair<const char*, Words> patterns[] = {
+      {"permuted_warp", {"pattern=permuted-warp"}},
+      {"permuted", {"pattern=permuted"}},
+      {"matrix_row", {"pattern=matrix-row"}},
+      {"matrix_column", {"pattern=matrix-column"}},
+      {"custom", {"pattern=custom", "lanes=0:40,5:80,31:200"}}};
+  std::string text, launches;
+  std::map<std::string, double> wanted;
+  for (const auto& [name, settings] : patterns) {
+    Words words = {"run", "coalescing", "--backend", "emulated", "--json"};
+    for (const std::string& each : settings) words.insert(words.end(), {"--set", each});
+    std::string order;
+    double sectors = 0;
+    int threads = 0, requests = 0;
+    const json trace = run_tilestep(words).json().at("trace");
+    for (const json& request : trace.at("requests")) {
+      if (request.at("kind") != "load" || request.at("site") != "pattern") continue;
+      for (const json& byte : request.at("bytes")) {
+        order += fmt::format("{},", byte.get<int>() / 4);
+        ++threads;
+      }
+      ++requests;
+    }
+    REQUIRE(threads == 32 * requests);
+    sectors = sectors_in_lesson(settings);
+    wanted[name] = sectors;
+    text += fmt::format(
+        "const int order_{0}[] = {{{1}}};\n__global__ void {0}(const int* order, const float* in, "
+        "float* out) {{\n  const int i = blockIdx.x * blockDim.x + threadIdx.x, at = order[i];\n  "
+        "out[i] = in[at];\n}}\n",
+        name, order);
+    launches += fmt::format(
+        "  cudaMalloc(&order, sizeof order_{0});\n  cudaMemcpy(order, order_{0}, sizeof order_{0}, "
+        "cudaMemcpyHostToDevice);\n  {0}<<<{1}, 32>>>(order, in, out);\n  cudaFree(order);\n",
+        name, requests);
+  }
+  const Outcome outcome = inspected_text(
+      folder,
+      text +
+          "int main() {\n  float *in, *out;\n  int* order;\n  cudaMalloc(&in, 1 << 20);\n  "
+          "cudaMalloc(&out, 1 << 20);\n  cudaMemset(in, 0, 1 << 20);\n" +
+          launches + "  cudaFree(in);\n  cudaFree(out);\n}\n",
+      {"--orders", "0"});
+  INFO(outcome.err << outcome.out.substr(0, 3000));
+  REQUIRE(outcome.code == 0);
+  std::map<std::string, std::vector<double>> found;
+  for (const json& row : rows_of(outcome.json(), "accesses")) {
+    if (row.at(4) == "load") found[row.at(1)].push_back(row.at(8));
+  }
+  for (const auto& [name, sectors] : wanted) {
+    INFO(name);
+    REQUIRE(found.at(name).size() == 2);
+    CHECK(found.at(name)[0] == 4);  // of the order
+    CHECK(std::abs(found.at(name)[1] - sectors) < 0.01);
+  }
+}
+
 // ---- what else a program may be ------------------------------------------------------------------
 
 TEST_CASE("inspect: what cannot be inspected gets a sentence", "[inspect_wrong]") {
@@ -549,6 +609,72 @@ int main() {{
   INFO(outcome.err << outcome.out.substr(0, 1000));
   CHECK(printed(outcome.json()) == "write 0\nread 0\nenvironment 0\nsocket 0\n");
   CHECK(!fs::exists(target));
+}
+
+TEST_CASE("inspect: a hostile program ends, says something, and harms nothing outside",
+          "[inspect_wrong]") {
+  if (!app::sandbox_status().available) return tests::skip(app::sandbox_status().reason);
+  const tests::KeptCache cache;
+  const TemporaryFolder folder;
+  constexpr const char* kHead =
+      "#include <fcntl.h>\n#include <signal.h>\n#include <sys/mman.h>\n#include <sys/resource.h>\n"
+      "#include <sys/shm.h>\n#include <sys/stat.h>\n#include <sys/statvfs.h>\n#include <unistd.h>\n"
+      "#include <cstdio>\n#include <cstdlib>\n__global__ void k(int* x) { x[threadIdx.x] = 1; }\n";
+  constexpr const char* kTail =
+      "  int* x;\n  cudaMalloc(&x, 128);\n  k<<<1, 32>>>(x);\n  cudaFree(x);\n}\n";
+  struct Hostile {
+    const char* name;
+    int code;  ///< of the command; 0: the program does no harm, and is right
+    std::string text;
+  };
+  const Hostile all[] = {
+      {"ends", 1, "  ::_exit(0);\n"},
+      {"talks", 1,
+       "  for (int fd = 1; fd < 9; ++fd) { if (::write(fd, \"{}\\n[]\\n\", 6) < 0) {} }\n"},
+      {"removes", 0, "  if (std::system(\"rm -rf /tmp/* /tmp/.[a-z]*\")) {}\n"},
+      {"closes", 1, "  for (int fd = 0; fd < 64; ++fd) ::close(fd);\n"},
+      {"kills", 0, "  ::kill(-1, SIGKILL);\n"},
+      {"fills", 0,
+       "  std::FILE* file = std::fopen(\"/tmp/all\", \"w\");\n  static char zeros[1 << 20];\n  "
+       "while (file != nullptr && std::fwrite(zeros, sizeof zeros, 1, file) == 1) {}\n"},
+      {"stays", 0, "  if (::fork() == 0) { ::setsid(); for (;;) ::sleep(1); }\n"},
+      {"forks", 1,  // no thread is left for its own kernel
+
+       "  for (int i = 0; i < 200; ++i) if (::fork() == 0) { ::sleep(60); ::_exit(0); }\n"},
+      {"eats", 1,
+       "  for (;;) { char* more = (char*)std::malloc(64 << 20); if (!more) ::_exit(5); for (int i "
+       "= 0; "
+       "i < 64 << 20; i += 4096) more[i] = 1; }\n"},
+      // Each ends the program with a number of its own where it succeeds.
+      {"climbs", 0, R"(
+  if (::open("/proc/sys/kernel/core_pattern", O_WRONLY) >= 0) ::_exit(51);
+  if (::open("/proc/sysrq-trigger", O_WRONLY) >= 0) ::_exit(52);
+  if (::getuid() == 0 || ::geteuid() == 0) ::_exit(53);
+  if (::open("/etc/written", O_CREAT | O_WRONLY, 0600) >= 0) ::_exit(54);
+  if (::shmget(IPC_PRIVATE, 1 << 20, IPC_CREAT | 0600) >= 0) ::_exit(55);
+  if (::memfd_create("more", 0) >= 0) ::_exit(56);
+  rlimit is{};
+  ::getrlimit(RLIMIT_NPROC, &is);
+  if (is.rlim_cur > 16 + 8 * static_cast<rlim_t>(::sysconf(_SC_NPROCESSORS_ONLN))) ::_exit(62);
+  struct statvfs room{};
+  if (::statvfs("/tmp", &room) != 0 || room.f_blocks * room.f_frsize > 512u << 20) ::_exit(63);
+)"}};
+  tests::Part part("hostile programs", 3);
+  for (const Hostile& each : all) {
+    if (part.skips()) continue;
+    INFO(each.name);
+    const fs::path file = folder.path() / (std::string(each.name) + ".cu");
+    std::ofstream(file) << kHead << "int main() {\n" << each.text << kTail;
+    const Outcome outcome = run_tilestep({"inspect", file.string(), "--text", "--orders", "0"}, "",
+                                         {{"TILESTEP_NVCC", "/no/such/nvcc"}});
+    INFO(outcome.out.substr(0, 1500) << outcome.err);
+    CHECK(outcome.code == each.code);
+    CHECK_FALSE((outcome.out + outcome.err).empty());
+    CHECK(tests::Child({"pgrep", "-f", file.stem().string() + "[.]cu"})
+              .finish(std::chrono::seconds(10)) == 1);
+    for (const auto& entry : fs::directory_iterator(folder.path()))
+      CHECK(entry.path().extension() == ".cu");
+  }
 }
 
 }  // namespace

@@ -27,25 +27,18 @@ constexpr double kFewLanes = 16, kShareOfLaunch = 0.1;
 /// Launches of which the report has the paths of a warp.
 constexpr std::size_t kMostPaths = 32;
 
-struct Lesson {
-  Kind kind;
-  const char* lesson;
+constexpr Taught kTaught[] = {
+    {Kind::bounds, "tiling", 8, "tiling/zeros-beyond-the-edge"},
+    {Kind::coverage, "tiling", 8, "tiling/zeros-beyond-the-edge"},
+    {Kind::uninitialized, "tiling", 4, "tiling/zeros-beyond-the-edge"},
+    {Kind::shared_race, "tiling", 4, "tiling/find-the-missing-barrier"},
+    {Kind::barrier, "tiling", 4, "tiling/find-the-missing-barrier"},
+    {Kind::global_race, "moe-routing", 5, "moe-routing/count-places-do-not-race"},
+    {Kind::order, "accumulator-precision", 8, "accumulator-precision/add-equals-to-equals"},
+    {Kind::coalescing, "coalescing", 9, "coalescing/walk-along-the-row"},
+    {Kind::bank_conflict, "tiling", 10, "coalescing/pad-the-tile"},
+    {Kind::divergence, "latency-hiding", 12, "latency-hiding/vote-before-you-part"},
 };
-/// Which lesson shows it. Its exercises have the mistake to mend.
-constexpr Lesson kLessons[] = {
-    {Kind::bounds, "coalescing"},           {Kind::coverage, "coalescing"},
-    {Kind::coalescing, "coalescing"},       {Kind::bank_conflict, "coalescing"},
-    {Kind::shared_race, "tiling"},          {Kind::barrier, "tiling"},
-    {Kind::uninitialized, "tiling"},        {Kind::global_race, "moe-routing"},
-    {Kind::order, "accumulator-precision"}, {Kind::divergence, "latency-hiding"},
-};
-
-std::string_view lesson_of(Kind kind) {
-  for (const Lesson& each : kLessons) {
-    if (each.kind == kind) return each.lesson;
-  }
-  return {};
-}
 
 /// Lines of places, looked up all at once: that takes a program.
 class Lines {
@@ -277,17 +270,21 @@ class Writer {
   }
 
   lab::Table findings() const {
-    lab::Table table{"findings",
-                     "What was found",
-                     {"kind", lab::column("mistake", "mistake"), lab::whole("line"),
-                      lab::whole("other_line", "other line"), lab::whole("launch"),
-                      lab::column("text", "what"), lab::column("lesson", "lesson")}};
+    lab::Table table{
+        "findings",
+        "What was found",
+        {"kind", lab::column("mistake", "mistake"), lab::whole("line"),
+         lab::whole("other_line", "other line"), lab::whole("launch"), lab::column("text", "what"),
+         lab::column("lesson", "lesson"), lab::whole("stop"), lab::column("exercise", "exercise")}};
     for (const Finding& each : findings_) {
+      const Taught* taught = taught_by(each.kind);
       table.add({name_of(each.kind), is_mistake(each.kind) ? "yes" : "no",
                  each.line == 0 ? lab::Cell() : lab::Cell(each.line),
                  each.other_line == 0 ? lab::Cell() : lab::Cell(each.other_line),
                  each.launch == 0 ? lab::Cell() : lab::Cell(each.launch), lab::shown(each.text),
-                 lesson_of(each.kind)});
+                 taught == nullptr ? "" : taught->lesson,
+                 taught == nullptr ? lab::Cell() : lab::Cell(taught->stop),
+                 taught == nullptr ? "" : taught->exercise});
     }
     return table;
   }
@@ -467,6 +464,12 @@ class Writer {
 };
 
 }  // namespace
+
+const Taught* taught_by(Kind kind) {
+  const auto found = std::find_if(std::begin(kTaught), std::end(kTaught),
+                                  [&](const Taught& each) { return each.kind == kind; });
+  return found == std::end(kTaught) ? nullptr : found;
+}
 
 lab::Report report_of(const Session& session, const std::string& module, int status,
                       std::string printed) {

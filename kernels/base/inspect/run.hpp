@@ -37,6 +37,16 @@ struct RunOptions {
 /// What objcopy --redefine-syms takes of a program's object, beside workbench::kWatchedWords.
 extern const char* const kProgramWords;
 
+/// Where the course teaches it: the stop of a lesson, and an exercise with that mistake.
+struct Taught {
+  Kind kind;
+  const char* lesson;
+  int stop;
+  const char* exercise;
+};
+/// Null: no lesson is about it.
+const Taught* taught_by(Kind kind);
+
 /// The report of a session: findings, launches, accesses by line, events. `module`: what lines are looked up in.
 lab::Report report_of(const Session& session, const std::string& module, int status,
                       std::string printed);

@@ -23,18 +23,19 @@ inline app::Inspected inspected() {
       "findings",
       "What was found",
       {"kind", lab::column("mistake", "mistake"), lab::whole("line"), lab::whole("other_line"),
-       lab::whole("launch"), lab::column("text", "what"), lab::column("lesson", "lesson")}};
+       lab::whole("launch"), lab::column("text", "what"), lab::column("lesson", "lesson"),
+       lab::whole("stop"), lab::column("exercise", "exercise")}};
   findings.add({"shared_race", "yes", 8, 10, 1,
                 "transpose: thread (1,0,0) of block (0,0,0) reads byte 0 of tile, which thread "
                 "(0,0,0) has written; no barrier is between the two",
-                "tiling"});
+                "tiling", 4, "tiling/find-the-missing-barrier"});
   findings.add({"coalescing", "no", 12, lab::Cell(), 1,
                 "transpose: a warp's store moves 32 sectors of 32 bytes where 4 would hold what it "
                 "uses: 12 % of the bytes are used",
-                "coalescing"});
+                "coalescing", 9, "coalescing/walk-along-the-row"});
   findings.add({"bank_conflict", "no", 12, lab::Cell(), 1,
-                "transpose: a warp's load takes 32 turns of the banks where 1 would do",
-                "coalescing"});
+                "transpose: a warp's load takes 32 turns of the banks where 1 would do", "tiling",
+                10, "coalescing/pad-the-tile"});
   report.add(findings);
   lab::Table accesses{"accesses",
                       "Accesses by line",

@@ -1,4 +1,11 @@
 // The page of any CUDA file: what was found, its lines and the pictures of their requests.
+#include <map>
+
+#include "kernels/base/inspect/run.hpp"
+#include "kernels/base/workbench/exercise.hpp"
+#include "kernels/catalog.hpp"
+#include "scenes/shared/course.hpp"
+#include "scenes/shared/guide.hpp"
 #include "tests/app/shell/inspected.hpp"
 #include "tests/app/shell/stage.hpp"
 
@@ -58,6 +65,32 @@ TEST_CASE("a CUDA file's page draws the lanes of a divergent warp, and kernels u
   stage.click("inspect_tab_2");
   stage.frame();
   CHECK(stage.has("inspect_roofline"));
+}
+
+TEST_CASE("each kind of finding names the stop and the exercise that teach it", "[ui_shell]") {
+  const std::map<inspect::Kind, std::string> titles = {
+      {inspect::Kind::bounds, "Where the tile does not divide"},
+      {inspect::Kind::coverage, "Where the tile does not divide"},
+      {inspect::Kind::uninitialized, "All wait for all"},
+      {inspect::Kind::shared_race, "All wait for all"},
+      {inspect::Kind::barrier, "All wait for all"},
+      {inspect::Kind::global_race, "A place for every token"},
+      {inspect::Kind::order, "Order matters"},
+      {inspect::Kind::coalescing, "A stride in disguise"},
+      {inspect::Kind::bank_conflict, "Thirty-two lanes, one bank"},
+      {inspect::Kind::divergence, "Lanes that disagree"}};
+  for (std::size_t i = 0; i < count_of<inspect::Kind>(); ++i) {
+    const auto kind = static_cast<inspect::Kind>(i);
+    const inspect::Taught* taught = inspect::taught_by(kind);
+    INFO(name_of(kind));
+    CHECK((taught != nullptr) == (titles.count(kind) > 0));
+    if (taught == nullptr) continue;
+    const scenes::Guide guide =
+        scenes::parse_guide(scenes::lesson_text(taught->lesson), lesson(taught->lesson).knobs());
+    REQUIRE(taught->stop <= std::ssize(guide.stops));
+    CHECK(guide.stops[static_cast<std::size_t>(taught->stop) - 1].title == titles.at(kind));
+    CHECK_NOTHROW(lab::exercise(taught->exercise));
+  }
 }
 
 TEST_CASE("from a finding one comes to its lesson, and back to the file by the rail",
