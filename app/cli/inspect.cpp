@@ -27,6 +27,7 @@
 #include "kernels/base/inspect/run.hpp"
 #include "kernels/base/lab/plural.hpp"
 #include "kernels/base/lab/sentence.hpp"
+#include "kernels/base/simt/backends.hpp"
 #include "kernels/base/workbench/program.hpp"
 
 namespace tilestep::app {
@@ -301,6 +302,10 @@ int inspect_file(const InspectArguments& arguments, const std::string& program) 
     throw Error(
         "--backend cuda runs the program on the GPU as you, outside the sandbox; for a program of "
         "your own add --trust");
+  if (arguments.backend == "cuda") {
+    const simt::CudaStatus status = simt::cuda_status();
+    if (!status.available) throw Error("--backend cuda: " + status.reason, ExitCode::unavailable);
+  }
   if (!arguments.shot.empty()) require_output(arguments.shot, arguments.force);
   if (!arguments.html.empty()) require_output(arguments.html, arguments.force, kPageBegins);
   const std::string source = read_source(arguments.file);

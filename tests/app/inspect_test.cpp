@@ -462,9 +462,17 @@ TEST_CASE("inspect: what cannot be inspected gets a sentence", "[inspect_wrong]"
       "int main() {}\n__global__ void k(cudaTextureObject_t t) { tex2D<float>(t, 0, 0); }\n");
   CHECK(texture.code == 1);
   check_contains(texture.err, "textures and surfaces are not emulated");
-  const Outcome library = inspected_text(folder, "#include <cublas_v2.h>\nint main() {}\n");
-  CHECK(library.code == 1);
-  check_contains(library.err, "CUDA's libraries are not emulated");
+  for (const auto& [text, says] : std::map<std::string, std::string>{
+           {"#include <cufft.h>\n", "CUDA's libraries are not emulated"},
+           {"#include <curand.h>\n", "in a kernel with curand_kernel.h"},
+           {"#include <cublas_v2.h>\nvoid f(cublasHandle_t h) { cublasGemmEx(h); }\n",
+            "use cublasSgemm"},
+           {"__global__ void k() { asm volatile(\"griddepcontrol.wait;\"); }\n",
+            "the instruction griddepcontrol.wait is not emulated"}}) {
+    const Outcome refused = inspected_text(folder, text + "int main() {}\n");
+    CHECK(refused.code == 1);
+    check_contains(refused.err, says);
+  }
   const Outcome recursion = inspected_text(
       folder,
       "__device__ int f(int n) { return n < 2 ? 1 : n * f(n - 1); }\n__global__ void k(int* x) { "
@@ -503,6 +511,37 @@ TEST_CASE("inspect: a program that never ends, or ends badly, is told with what 
   one("int main() { int* volatile p = nullptr; return *p; }", "null or wild pointer");
   one("#include <cstdlib>\nint main() { abort(); }", "abort");
   one("#include <stdexcept>\nint main() { throw std::runtime_error(\"so\"); }", "so");
+}
+
+TEST_CASE("inspect: what a library is given is checked as copies are", "[inspect_wrong]") {
+  const tests::KeptCache cache;
+  const TemporaryFolder folder;
+  const auto one = [&](const std::string& call, const std::string& kind, const std::string& says) {
+    const Outcome outcome = inspected_text(
+        folder,
+        "#include <cublas_v2.h>\nint main() {\n  cublasHandle_t handle;\n  cublasCreate(&handle);\n"
+        "  float *d_x, *d_y, h[16] = {}, two = 2;\n  cudaMalloc(&d_x, 64);\n  cudaMalloc(&d_y, "
+        "64);\n"
+        "  cudaMemset(d_x, 0, 64);\n" +
+            call +
+            "\n  cudaFree(d_x);\n  cudaFree(d_y);\n  cublasDestroy(handle);\n  return h[0];\n}\n");
+    INFO(call << outcome.err << outcome.out.substr(0, 1000));
+    CHECK(outcome.code == 1);
+    const std::vector<Mistake> all = mistakes_of(outcome.json());
+    REQUIRE(all.size() == 1);
+    CHECK(all[0].kind == kind);
+    CHECK(all[0].line == 9);
+    check_contains(all[0].text, says);
+  };
+  one("cublasSscal(handle, 16, &two, h, 1);", "host_pointer",
+      "cublasSscal is given memory of the host as x");
+  one("cublasSscal(handle, 17, &two, d_x, 1);", "bounds",
+      "cublasSscal uses 68 bytes from d_x[0] on as x, but d_x has 64 bytes from there");
+  one("cublasSaxpy(handle, 4, &two, d_x, 1, d_y, 4);", "uninitialized",
+      "cublasSaxpy reads d_y[0] as y, and nothing has written it");
+  one("cublasSdot(handle, 16, d_x, 1, d_x, 1, d_y);", "device_pointer", "the host writes d_y[0]");
+  one("cublasSgemv(handle, CUBLAS_OP_N, 4, 4, &two, d_x, 3, d_x, 1, &two, d_x, 1);", "launch",
+      "a leading dimension of 3");
 }
 
 TEST_CASE("inspect: results that depend on the order of threads are told", "[inspect_wrong]") {

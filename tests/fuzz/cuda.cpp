@@ -17,7 +17,7 @@ std::string without(std::string_view bytes, std::string_view signs) {
 }
 
 void rewrite(std::string_view bytes) {
-  for (const Written written : {Written::kernels, Written::program}) {
+  for (const Written written : {Written::kernels, Written::program, Written::timed}) {
     const std::string text = for_emulation(bytes, written);
     require(
         std::count(text.begin(), text.end(), '\n') == std::count(bytes.begin(), bytes.end(), '\n'),

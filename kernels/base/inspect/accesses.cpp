@@ -82,12 +82,18 @@ void Session::use(LaunchRecord& record, Allocation* array, std::uintptr_t addres
       array->used[sector] = true;
       record.once += kSector;
     }
-  } else if (statics_.holds(address)) {
-    for (const simt::emulated::SharedVariable& each : variables_) {
-      if (address - each.begin >= each.bytes || !record.statics.insert(each.begin).second) continue;
-      record.static_shared_bytes += each.bytes;
-    }
+  } else if (const simt::emulated::SharedVariable* variable = static_at(address)) {
+    if (record.statics.insert(variable->begin).second)
+      record.static_shared_bytes += variable->bytes;
   }
+}
+
+const simt::emulated::SharedVariable* Session::static_at(std::uintptr_t address) const {
+  const auto found = std::find_if(variables_.begin(), variables_.end(),
+                                  [&](const simt::emulated::SharedVariable& each) {
+                                    return !each.name.empty() && address - each.begin < each.bytes;
+                                  });
+  return found == variables_.end() ? nullptr : &*found;
 }
 
 void Session::access(std::uintptr_t address, std::size_t bytes, SharedUse use, void** frame) {
@@ -161,6 +167,8 @@ void Session::access(std::uintptr_t address, std::size_t bytes, SharedUse use, v
     }
   }
   if (!record.traced || !inside) return;
+  // g++ guards the first use of an array of halves by a variable of its own.
+  if (statics_.holds(address) && !variables_.empty() && static_at(address) == nullptr) return;
   this->use(record, array, address, bytes);
   lockstep_.access(runner.current_thread(), simt::emulated::call_site(frame, runner.top_of_stack()),
                    shared ? Space::shared : Space::global,

@@ -219,6 +219,68 @@ int Session::fill(void* to, int byte, std::size_t bytes, int stream, simt::Locat
   return program::kSuccess;
 }
 
+bool Session::device_range(const program::Range& range, const char* what, simt::Location where) {
+  if (range.bytes == 0 || range.rows == 0) return true;
+  const unsigned line = line_of(where);
+  const std::uintptr_t begin = address_of(range.begin);
+  Allocation* array = at(begin);
+  if (array == nullptr) {
+    const bool host = is_host(begin);
+    if (begin != 0 && !host) return true;  // a variable of the source's, as in fill
+    find({Kind::host_pointer,
+          line,
+          0,
+          {},
+          {},
+          0,
+          fmt::format("{} is given {} as {}: it needs the device's memory", what,
+                      host ? "memory of the host" : "a null pointer", range.name)});
+    return false;
+  }
+  const std::size_t all = (range.rows - 1) * range.pitch + range.bytes;
+  if (!ends_in(*array, begin, all)) {
+    find({Kind::bounds,
+          line,
+          array->line,
+          {},
+          {},
+          0,
+          fmt::format("{} uses {} from {} on as {}, but {} has {} from there", what,
+                      bytes_text(all), named(*array, begin), range.name, array->name,
+                      bytes_text(array->bytes - (begin - array->begin)))});
+    return false;
+  }
+  for (std::size_t row = 0; range.reads && row < range.rows; ++row) {
+    const std::uintptr_t from = begin + row * range.pitch;
+    if (was_written(*array, from, range.bytes, true)) continue;
+    const auto first = array->written.begin() + static_cast<std::ptrdiff_t>(from - array->begin);
+    const auto hole = std::find(first, first + static_cast<std::ptrdiff_t>(range.bytes), false);
+    const auto offset = static_cast<std::size_t>(hole - array->written.begin());
+    find({Kind::uninitialized,
+          line,
+          array->line,
+          {},
+          {},
+          0,
+          fmt::format("{} reads {} as {}, and nothing has written it", what,
+                      named(*array, array->begin + offset), range.name)});
+    break;
+  }
+  for (std::size_t row = 0; range.writes && row < range.rows; ++row)
+    mark(*array, begin + row * range.pitch, range.bytes);
+  return true;
+}
+
+void Session::refuse_call(const char* what, const char* why, simt::Location where) {
+  find({Kind::launch,
+        line_of(where),
+        0,
+        {},
+        {},
+        0,
+        fmt::format("{} is refused and computes nothing: {}", what, why)});
+}
+
 /// What is copied back was not written by anybody: says why, where the launch that wrote the rest shows it.
 void Session::check_coverage(Allocation& array, unsigned line) {
   const auto first = std::find(array.written.begin(), array.written.end(), false);

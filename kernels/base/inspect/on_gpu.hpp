@@ -16,7 +16,7 @@ namespace tilestep::inspect {
 struct GpuRun {
   static constexpr int kRuns = 5;  ///< of the program, whose launches are timed
 
-  std::string device;
+  std::string device = "GPU";
   int compute_capability = 0, multiprocessors = 0;
   double copy_bytes_s = 0;  ///< read and written by a copy from device to device; 0: not measured
   int status = 0;

@@ -62,6 +62,12 @@ int copy(const Copy& copy, Location at) {
 int fill(void* to, int byte, std::size_t bytes, int stream, Location at) {
   return inspect::Session::current().fill(to, byte, bytes, stream, at);
 }
+bool device_range(const Range& range, const char* what, Location at) {
+  return inspect::Session::current().device_range(range, what, at);
+}
+void refuse_call(const char* what, const char* why, Location at) {
+  inspect::Session::current().refuse_call(what, why, at);
+}
 void launch(const char* name, const Shape& shape, void (*thread)(void*), void* data, Location at) {
   inspect::Session::current().launch(name, shape, thread, data, at);
 }

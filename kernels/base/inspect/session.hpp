@@ -128,6 +128,8 @@ class Session final : public simt::emulated::AccessListener {
   int release(void* memory, program::Memory kind, simt::Location at);
   int copy(const program::Copy& copy, simt::Location at);
   int fill(void* to, int byte, std::size_t bytes, int stream, simt::Location at);
+  bool device_range(const program::Range& range, const char* what, simt::Location at);
+  void refuse_call(const char* what, const char* why, simt::Location at);
   void launch(const char* name, const program::Shape& shape, void (*thread)(void*), void* data,
               simt::Location at);
   int allow_shared(int bytes);
@@ -185,6 +187,8 @@ class Session final : public simt::emulated::AccessListener {
   void access_on_host(std::uintptr_t address, std::size_t bytes, simt::emulated::SharedUse use,
                       void** frame);
   void found_by_guard();
+  /// The `__shared__` variable of the source at this address; null: none.
+  const simt::emulated::SharedVariable* static_at(std::uintptr_t address) const;
   void use(LaunchRecord& record, Allocation* array, std::uintptr_t address, std::size_t bytes);
 
   Options options_;

@@ -41,12 +41,6 @@ constexpr const char* kStaticShared =
 // Ends a thread of a block that is given up. Caught where the thread began.
 struct Unwind {};
 
-bool same_place(const Location& a, const Location& b) {
-  if (std::memcmp(&a, &b, sizeof a) == 0) return true;  // nearly always: one pointer
-  return a.line() == b.line() && a.column() == b.column() &&
-         std::strcmp(a.file_name(), b.file_name()) == 0;
-}
-
 }  // namespace
 
 BlockRunner::BlockRunner(const EmulationOptions& options) : options_(options), copies_(options) {}
@@ -123,6 +117,7 @@ void BlockRunner::run(std::uint64_t linear) {
   error_ = nullptr;
   ready_head_ = ready_size_ = 0;
   if (warps_used_) reset_warps();
+  coalescing_ = 0;
   if (async_) async_->end_block();
   copies_.begin_block(count_, random_state_);
   fill_shared();
@@ -211,6 +206,7 @@ int BlockRunner::pick_unusual() {
         if (ready_size_ > 0) return pick_next();
       }
       if (ended_ == count_) return kNone;
+      if (coalesce()) return pick_next();
       error_ = std::make_exception_ptr(
           KernelFault(stall_report(), place_of(threads_[stalled_thread()].place)));
     } catch (...) {  // no memory for the sentence, and no caller on a fiber's stack

@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <span>
@@ -38,6 +39,11 @@ struct LaunchJob {
 
 /// "line 12 of kernel.cu"
 std::string line_of(const Location& at);
+inline bool same_place(const Location& a, const Location& b) {
+  if (std::memcmp(&a, &b, sizeof a) == 0) return true;  // nearly always: one pointer
+  return a.line() == b.line() && a.column() == b.column() &&
+         std::strcmp(a.file_name(), b.file_name()) == 0;
+}
 
 /// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
 inline std::uint64_t split_mix(std::uint64_t& state) {
@@ -79,6 +85,7 @@ class BlockRunner {
   }
   std::uint64_t warp_collective(WarpOp op, unsigned mask, std::uint64_t value, int source,
                                 Location at);
+  unsigned coalesced_lanes(Location at);
   void* dynamic_shared_memory(std::size_t bytes, std::size_t byte_offset, std::size_t alignment);
   int lane() const { return current_ % kWarp; }
   int current_thread() const { return current_; }
@@ -199,6 +206,7 @@ class BlockRunner {
   void complete(Warp& warp, int first_thread, Meeting& meeting);
   void reset_warps();
   bool advance();
+  bool coalesce();
   int stalled_thread() const;
   std::string stall_report() const;
   bool stop(int number, const siginfo_t& info, void* context, bool time_is_up) noexcept;
@@ -229,6 +237,7 @@ class BlockRunner {
   bool mismatch_ = false;   ///< threads wait at barriers in different lines
   bool abandoned_ = false;  ///< what is suspended is to unwind
   bool warps_used_ = false;
+  int coalescing_ = 0;  ///< lanes that wait in coalesced_lanes
   Location barrier_at_;
   std::exception_ptr error_;
   StoppedThread stopped_;  ///< after that nothing runs here any more

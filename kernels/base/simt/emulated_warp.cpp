@@ -19,6 +19,10 @@ std::string_view words(WarpOp op) {
       return "a shuffle";
     case WarpOp::ballot:
       return "a vote";
+    case WarpOp::matrix:
+      return "a matrix operation";
+    case WarpOp::coalesce:
+      return "coalesced_threads()";
     default:
       return "a reduction";
   }
@@ -110,6 +114,44 @@ std::uint64_t BlockRunner::warp_collective(WarpOp op, unsigned mask, std::uint64
   return warp.results[my_lane];
 }
 
+unsigned BlockRunner::coalesced_lanes(Location at) {
+  Warp& warp = warps_[current_ / kWarp];
+  const int my_lane = current_ % kWarp;
+  warp.masks[my_lane] = 1u << my_lane;
+  warp.ops[my_lane] = WarpOp::coalesce;
+  threads_[current_].place = at;
+  threads_[current_].state = State::at_warp;
+  ++coalescing_;
+  const Pause waiting = pause();
+  if (waiting.to != nullptr) Fibers::switch_to(*waiting.from, *waiting.to);
+  resume();
+  return static_cast<unsigned>(warp.results[my_lane]);
+}
+
+/// When nothing can run: the lanes of a warp that wait in coalesced_lanes at one place continue as a
+/// group. All such groups continue at the same time, so they are the same in any order of the threads.
+bool BlockRunner::coalesce() {
+  if (coalescing_ == 0) return false;
+  coalescing_ = 0;
+  std::vector<int> released;
+  for (int thread = 0; thread < count_; ++thread) {
+    const Warp& warp = warps_[thread / kWarp];
+    if (threads_[thread].state == State::at_warp && warp.ops[thread % kWarp] == WarpOp::coalesce)
+      released.push_back(thread);
+  }
+  for (const int thread : released) {
+    unsigned lanes = 0;
+    for (const int other : released) {
+      if (other / kWarp == thread / kWarp &&
+          same_place(threads_[other].place, threads_[thread].place))
+        lanes |= 1u << other % kWarp;
+    }
+    warps_[thread / kWarp].results[thread % kWarp] = lanes;
+  }
+  wake(released);
+  return true;
+}
+
 // All lanes have come: works out what each gets, and lets all but the last one (which runs) go on.
 void BlockRunner::complete(Warp& warp, int first_thread, Meeting& meeting) {
   const unsigned mask = meeting.mask;
@@ -124,7 +166,7 @@ void BlockRunner::complete(Warp& warp, int first_thread, Meeting& meeting) {
     unsigned result = 0;
     if (meeting.op == WarpOp::ballot) {
       for_each_lane(mask, [&](int lane) { result |= (warp.values[lane] != 0 ? 1u : 0u) << lane; });
-    } else if (meeting.op != WarpOp::sync) {
+    } else if (meeting.op != WarpOp::sync && meeting.op != WarpOp::matrix) {
       result = static_cast<unsigned>(warp.values[first]);
       for_each_lane(mask & (mask - 1), [&](int lane) {
         result = reduced(meeting.op, result, static_cast<unsigned>(warp.values[lane]));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <string>
 
 #include "kernels/base/simt/block_runner.hpp"
@@ -41,12 +42,28 @@ std::uint64_t warp_collective(WarpOp op, unsigned mask, std::uint64_t value, int
   return BlockRunner::current().warp_collective(op, mask, value, source, at);
 }
 
+unsigned coalesced_lanes(Location at) {
+  return BlockRunner::current().coalesced_lanes(at);
+}
+
 int lane() {
   return BlockRunner::current().lane();
 }
 
 int warp() {
   return BlockRunner::current().current_thread() / 32;
+}
+
+void* warp_board_memory() {
+  struct alignas(64) Board {
+    unsigned char bytes[kWarpBoard];
+  };
+  // A cluster runs on one OS thread.
+  static thread_local std::unique_ptr<Board[]> boards;
+  if (!boards) {
+    boards = std::make_unique_for_overwrite<Board[]>(kMaxCluster * kMaxThreadsPerBlock / 32);
+  }
+  return &boards[static_cast<std::size_t>(warp())];
 }
 
 void start_copy(void* to, const void* from, int bytes, Location at) {
@@ -110,6 +127,10 @@ void misaligned(const char* name, std::ptrdiff_t index, std::size_t vector_bytes
       fmt::format("takes {} from element {} on as vectors of {} bytes, but that address is not a "
                   "multiple of {} bytes",
                   name, index, vector_bytes, alignment));
+}
+
+void refused_here(const char* what) {
+  fail(what);
 }
 
 void bad_shuffle_width(int width) {

@@ -67,17 +67,28 @@ enum class WarpOp : std::uint8_t {
   bit_and,
   bit_or,
   bit_xor,
+  matrix,    ///< waits, and orders no memory: mma.h's words
+  coalesce,  ///< of coalesced_lanes alone
 };
 
 /// Waits for all lanes that `mask` names, and combines their values. `source` is for shuffles.
 std::uint64_t warp_collective(WarpOp op, unsigned mask, std::uint64_t value, int source,
                               Location at);
 
+/// Waits until no thread of the block can run otherwise, and returns the lanes of the warp that wait at
+/// the same place: a GPU whose branches reconverge would run those together.
+unsigned coalesced_lanes(Location at);
+
 /// Lane of the calling thread in its warp, 0–31.
 int lane();
 
 /// Number of the calling thread's warp in its cluster.
 int warp();
+
+/// kWarpBoard bytes, aligned to 64, where the lanes of the calling thread's warp show each other their
+/// registers. It is no memory of the kernel's.
+inline constexpr std::size_t kWarpBoard = 4096;
+void* warp_board_memory();
 
 /// Starts a copy of `bytes` to shared memory (`from` null: zeros) beside the calling thread.
 void start_copy(void* to, const void* from, int bytes, Location at);
@@ -112,6 +123,8 @@ void register_shared(void* memory, std::size_t bytes);
 /// are.
 [[noreturn]] void misaligned(const char* name, std::ptrdiff_t index, std::size_t vector_bytes,
                              std::size_t alignment);
+/// Reports that the calling thread does `what`: "gives …", "takes …".
+[[noreturn]] void refused_here(const char* what);
 /// Reports a shuffle whose width is not 1, 2, 4, 8, 16 or 32.
 [[noreturn]] void bad_shuffle_width(int width);
 

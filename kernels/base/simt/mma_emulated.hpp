@@ -7,7 +7,6 @@
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <memory>
 
 #include "kernels/base/numeric/small_float.hpp"
 #include "kernels/base/simt/emulated_dialect.hpp"
@@ -26,11 +25,10 @@ struct WarpBoard {
   std::array<const std::uint16_t*, 32> rows;
 };
 
-/// The board of the calling thread's warp: a cluster runs on one OS thread.
+/// The board of the calling thread's warp.
 inline WarpBoard& warp_board() {
-  static thread_local std::unique_ptr<WarpBoard[]> boards;
-  if (!boards) boards = std::make_unique<WarpBoard[]>(kMaxCluster * kMaxThreadsPerBlock / 32);
-  return boards[static_cast<std::size_t>(warp())];
+  static_assert(sizeof(WarpBoard) <= kWarpBoard);
+  return *static_cast<WarpBoard*>(warp_board_memory());
 }
 
 /// The BF16 in the low (0) or high (1) half of a register.

@@ -46,6 +46,19 @@ struct Copy {
 int copy(const Copy& copy, Location at);
 int fill(void* to, int byte, std::size_t bytes, int stream, Location at);
 
+/// Memory of the device that a library's function uses: `rows` of `bytes`, `pitch` bytes apart.
+struct Range {
+  const void* begin = nullptr;
+  std::size_t bytes = 0, rows = 1, pitch = 0;
+  bool reads = false, writes = false;
+  const char* name = "";  ///< of the argument: "A"
+};
+/// Whether the function `what` can use it; otherwise that is a finding. Reading bytes that nothing has
+/// written is one too. Bytes that it writes count as written from now on.
+bool device_range(const Range& range, const char* what, Location at);
+/// A library's function refuses its arguments; `why` ends the sentence "… is refused: ".
+void refuse_call(const char* what, const char* why, Location at);
+
 struct Shape {
   dim3 grid, block;
   std::size_t shared_bytes = 0;

@@ -40,8 +40,8 @@
 ///    arrays taken as `T*`, casts of them, `__CUDA_ARCH__` (900);
 ///  - all small vectors, all atomics, `_block` and `_system` too, cache hints, `__match_…_sync`, `__trap`,
 ///    integer intrinsics, directed rounding and conversions, fast and special math, `assert`, `printf`;
-///  - `<cuda_runtime.h> <cuda_fp16.h> <cuda_bf16.h> <math_constants.h> <cooperative_groups.h>` with
-///    blocks, tiles and their reduce.
+///  - `<cuda_runtime.h> <cuda_fp16.h> <cuda_bf16.h> <math_constants.h> <curand_kernel.h>
+///    <cooperative_groups.h>` with blocks, tiles, coalesced threads, their reduce and scan.
 /// Anything not emulated (textures, launches, PTX and more) gets an error message at its line
 /// (workbench/cuda_words.cpp).
 ///

@@ -6,8 +6,11 @@
 #include <array>
 #include <cctype>
 #include <cstddef>
+#include <optional>
 #include <utility>
 #include <vector>
+
+#include "kernels/base/workbench/inline_ptx.hpp"
 
 namespace tilestep::workbench {
 namespace {
@@ -30,14 +33,17 @@ constexpr std::string_view kNoSpace =
     "under emulation an address does not tell its memory space; keep pointers to shared and to "
     "global memory apart";
 constexpr std::string_view kNoGroup =
-    "of cooperative groups this_thread_block, this_grid and tiled_partition<N> are emulated; use a "
-    "tile of a warp";
+    "of cooperative groups this_thread_block, this_grid, tiled_partition<N> and coalesced_threads "
+    "are emulated; use a tile of a warp";
 constexpr std::string_view kNoPipeline =
     "use simt::cp_async16, cp_async_commit and cp_async_wait of kernels/base/simt/mma.hpp";
 constexpr std::string_view kNoBarrier =
     "use the mbarriers of kernels/base/simt/hopper.hpp, or __syncthreads()";
 constexpr std::string_view kNoLibrary =
     "CUDA's libraries are not emulated; write that part as a kernel, or do it on the host";
+constexpr std::string_view kNoBlas =
+    "the emulation of cuBLAS has gemm, gemv, axpy, scal, dot and nrm2 in float and double; use "
+    "cublasSgemm, or write that part as a kernel";
 constexpr std::string_view kNoMma =
     "use simt::mma_m16n8k16_bf16 and its like of kernels/base/simt/mma.hpp";
 
@@ -72,13 +78,22 @@ constexpr auto kRefused = std::to_array<Refused>({
     {"__isLocal", kNoSpace},
     {"__isGridConstant", kNoSpace},
     {"__cvta_*", kNoSpace},
-    {"coalesced_threads", kNoGroup},
     {"this_cluster", kNoGroup},
     {"this_multi_grid", kNoGroup},
     {"labeled_partition", kNoGroup},
     {"binary_partition", kNoGroup},
     {"memcpy_async", kNoPipeline},
     {"__pipeline_*", kNoPipeline},
+    {"cublasGemm*", kNoBlas},
+    {"cublasHgemm*", kNoBlas},
+    {"cublasSgemmEx", kNoBlas},
+    {"cublasSgemmBatched", kNoBlas},
+    {"cublasDgemmBatched", kNoBlas},
+    {"cublasSgemmStridedBatched", kNoBlas},
+    {"cublasDgemmStridedBatched", kNoBlas},
+    {"cublasCgemm*", kNoBlas},
+    {"cublasZgemm*", kNoBlas},
+    {"cublasLt*", kNoBlas},
     {"__cluster_dims__", "the lesson's launch.cu sets the number of blocks per cluster"},
 });
 constexpr auto kRefusedHeaders = std::to_array<Refused>({
@@ -87,7 +102,6 @@ constexpr auto kRefusedHeaders = std::to_array<Refused>({
     {"cuda/pipeline", kNoPipeline},
     {"cuda/barrier", kNoBarrier},
     {"cooperative_groups/memcpy_async.h", kNoPipeline},
-    {"cooperative_groups/scan.h", "write the scan with shfl_up of a tile"},
     {"cuda_fp8.h", "use numeric::E4m3 and numeric::E5m2 of kernels/base/numeric/small_float.hpp"},
     {"cub/*", "CUB is not emulated; write the reduction or scan with shuffles and shared memory"},
     {"thrust/*", "Thrust calls kernels from the host; an edited source holds only kernels"},
@@ -103,8 +117,7 @@ constexpr auto kRefusedHeaders = std::to_array<Refused>({
     {"torch/*", "PyTorch's extensions are not emulated; give the kernel a main of its own"},
     {"ATen/*", "PyTorch's extensions are not emulated; give the kernel a main of its own"},
     {"curand*",
-     "cuRAND is not emulated; make numbers from the index, as kernels/base/numeric/random.hpp "
-     "does"},
+     "cuRAND's host side is not emulated; draw the numbers in a kernel with curand_kernel.h"},
     {"cuda/*", "libcu++ is not emulated; use the C++ standard library's header or the CUDA word"},
     {"cute/*", "CUTLASS is not emulated; use kernels/base/simt/mma.hpp or hopper.hpp"},
     {"cutlass/*", "CUTLASS is not emulated; use kernels/base/simt/mma.hpp or hopper.hpp"},
@@ -253,7 +266,8 @@ class Rewriter {
     for (const Include& each : lexer_.includes) {
       if (timed_) break;
       const std::string_view instead = instead_of(each.name, kRefusedHeaders);
-      if (instead.empty()) continue;
+      if (instead.empty() || each.name == "curand_kernel.h") continue;
+      if (program_ && (each.name == "mma.h" || each.name == "cublas_v2.h")) continue;
       replace(each.begin, each.end,
               fmt::format("#pragma GCC error \"<{}>: {}\"", each.name, instead));
     }
@@ -329,13 +343,7 @@ class Rewriter {
     } else if (name == "__noinline__" && before != "(") {
       replace(i, "SIMT_OUTLINE");
     } else if (name == "asm" || name == "__asm__" || name == "__asm") {
-      std::size_t code = i + 1;
-      while (word(code) == "volatile" || word(code) == "__volatile__") ++code;
-      if (word(code) == "(" && word(code + 1) != "\"\"") {
-        refuse(i, name,
-               "PTX is not emulated; keep it between #if defined(__CUDACC__) and #else, or use the "
-               "words of kernels/base/simt/packed.hpp, mma.hpp and hopper.hpp");
-      }
+      assembly(i);
     } else if (name == "<" && is_run(i, "<<<") && before != "<" && before != "operator") {
       if (program_) {
         launch(i);
@@ -348,9 +356,7 @@ class Rewriter {
       replace(tokens_[i].begin, tokens_[i].begin, "__attribute__((visibility(\"default\"))) ");
     } else if (next == "(" || next == "<" || name.starts_with("cuda")) {
       const std::string_view instead = instead_of(name, kRefused);
-      if (!instead.empty() &&
-          !(program_ && instead == kNoHost && name != "cudaLaunch" && name != "cudaLaunchKernel"))
-        refuse(i, name, instead);
+      if (!instead.empty() && !(program_ && has_word(name, instead))) refuse(i, name, instead);
       if (program_ && next == "(" &&
           std::find(kAllocators.begin(), kAllocators.end(), name) != kAllocators.end()) {
         name_array(i + 1);
@@ -358,11 +364,133 @@ class Rewriter {
     }
   }
 
+  /// Whether a whole program may use the word, which an edited source may not.
+  static bool has_word(std::string_view name, std::string_view instead) {
+    if (instead == kNoHost) return name != "cudaLaunch" && name != "cudaLaunchKernel";
+    return name == "__cvta_generic_to_shared" || name == "__cvta_shared_to_generic" ||
+           name == "__cvta_generic_to_global";
+  }
+
   /// Whether the tokens from `i` on are these signs, with nothing between them.
   bool is_run(std::size_t i, std::string_view signs) const {
     return i + signs.size() <= tokens_.size() &&
            text_.substr(tokens_[i].begin).starts_with(signs) &&
            tokens_[i + signs.size() - 1].begin == tokens_[i].begin + signs.size() - 1;
+  }
+
+  /// The value of a string literal without a prefix; nothing for any other token.
+  static std::optional<std::string> text_of(std::string_view literal) {
+    if (literal.starts_with("R\"")) {
+      const std::size_t open = literal.find('('), close = literal.rfind(')');
+      if (open == literal.npos || close == literal.npos || close < open) return {};
+      return std::string(literal.substr(open + 1, close - open - 1));
+    }
+    if (literal.size() < 2 || !literal.starts_with('"') || !literal.ends_with('"')) return {};
+    std::string text;
+    for (std::size_t i = 1; i + 1 < literal.size(); ++i) {
+      if (literal[i] != '\\') {
+        text += literal[i];
+        continue;
+      }
+      const char escaped = literal[++i];
+      if (escaped == 'n' || escaped == 't' || escaped == 'r' || escaped == 'v' || escaped == 'f' ||
+          escaped == '\n') {
+        text += escaped == 'n' || escaped == 'r' ? "\n" : " ";
+      } else if (escaped == '"' || escaped == '\\' || escaped == '\'' || escaped == '?') {
+        text += escaped;
+      } else {
+        return {};
+      }
+    }
+    return text;
+  }
+
+  /// An asm statement, taken apart. `replaced`: the tokens outside its expressions, each with the text
+  /// that replaces it.
+  struct Assembly {
+    std::string code;
+    std::size_t operands = 0;
+    bool extended = false;
+    std::vector<std::pair<std::size_t, std::string_view>> replaced;
+  };
+  /// Its bracket is token `open`; nothing where it is not a template in strings with operands.
+  std::optional<Assembly> parse_assembly(std::size_t open) const {
+    Assembly all;
+    std::size_t at = open + 1;
+    // In a macro, lines that go on end with a token of their own.
+    const auto skip = [&] {
+      while (word(at) == "\\") ++at;
+    };
+    const auto drop = [&] {
+      all.replaced.emplace_back(at++, "");
+      skip();
+    };
+    skip();
+    for (; const auto text = text_of(word(at)); drop()) all.code += *text;
+    for (int section = 0; word(at) == ":"; ++section) {
+      all.extended = true;
+      drop();
+      if (section > 2) return {};
+      while (word(at) != ":" && word(at) != ")") {
+        if (!text_of(word(at))) return {};
+        drop();
+        if (section < 2) {
+          if (word(at) != "(") return {};
+          // Operands are the arguments of a call: a comma stands before all but the first.
+          if (all.operands++ > 0) all.replaced.back().second = ",";
+          int depth = 0;
+          do {
+            depth += word(at) == "(" ? 1 : word(at) == ")" ? -1 : 0;
+            ++at;
+          } while (depth > 0 && at < tokens_.size());
+          skip();
+        }
+        if (word(at) == ",") {
+          drop();
+        } else if (word(at) != ":" && word(at) != ")") {
+          return {};
+        }
+      }
+    }
+    if (word(at) != ")") return {};
+    return all;
+  }
+
+  /// asm: PTX that has words here becomes a call with its operands, and the rest an error.
+  void assembly(std::size_t i) {
+    std::size_t open = i + 1;
+    while (word(open) == "volatile" || word(open) == "__volatile__" || word(open) == "\\") ++open;
+    if (word(open) != "(" || word(open + 1) == "\"\"") return;
+    if (!program_) {
+      return refuse(i, word(i),
+                    "PTX is not emulated; keep it between #if defined(__CUDACC__) and #else, or "
+                    "use the words of kernels/base/simt/packed.hpp, mma.hpp and hopper.hpp");
+    }
+    const std::optional<Assembly> all = parse_assembly(open);
+    PtxWords words;
+    if (all) words = words_of_ptx(all->code, all->operands, all->extended);
+    if (!all || !words.refused.empty()) {
+      std::string name;
+      for (const char c : words.refused.substr(0, 60))
+        name += in_word(c) || c == '.' || c == '@' ? c : ' ';
+      return refuse(
+          i, word(i),
+          fmt::format(
+              "{} is not emulated; use %laneid and its like, bar.sync 0, cp.async, ldmatrix, "
+              "mma.m16n8k16, ex2.approx or cvt.rn to pairs of BF16 or FP16, and keep the "
+              "rest between #if defined(__CUDACC__) and #else",
+              all ? fmt::format("the instruction {}", name)
+                  : std::string("PTX that is not in strings with operands")));
+    }
+    std::string parameters;
+    for (std::size_t operand = 0; operand < all->operands; ++operand)
+      parameters += fmt::format("{}auto&& simt_{}", operand == 0 ? "" : ", ", operand);
+    replace(i, fmt::format("[]({}) __attribute__((always_inline)) {{ {}}}", parameters,
+                           words.statements));
+    for (std::size_t at = i + 1; at < open; ++at) {
+      if (word(at) != "\\") replace(at, "");
+    }
+    for (const auto& [at, instead] : all->replaced) replace(at, std::string(instead));
   }
 
   /// The call of an allocator, whose bracket is token `open`: its array is called as its pointer is.

@@ -18,6 +18,7 @@ namespace tilestep::workbench {
 ///     k<T><<<grid, block>>>(a, b)      simt_kernel(SIMT_NAME(k<T>), [=](auto... a) { k<T>(a...); }).at(…, grid, block)(a, b)
 ///     cudaMalloc(&x, bytes)            cudaMalloc(simt_name{"x"}, &x, bytes): errors call the array so
 ///     int main(                        visible from outside of its module
+///     asm("…" : "=r"(a) : "f"(b));     a call with a and b that does the same (inline_ptx.hpp)
 ///
 /// For nvcc (`timed`) only its launches change: `k<<<…, stream>>>(a)` is written between two calls that take its time
 /// (kernels/base/inspect/timed.hpp).

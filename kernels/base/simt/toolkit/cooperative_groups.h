@@ -4,6 +4,7 @@
 /// CUDA's header of this name, for edited sources under emulation: the block, tiles of a warp, coalesced threads and the grid
 /// without its barrier ("Cooperative Groups"). Places are those of the calling thread.
 
+#include <bit>
 #include <type_traits>
 
 #include "kernels/base/simt/emulated_threads.hpp"
@@ -125,37 +126,77 @@ thread_block_tile<kSize, Parent> tiled_partition(const Parent& parent) {
   return {parent.thread_rank() / kSize, (parent.size() + kSize - 1) / kSize};
 }
 
-/// The lanes that run together here: the calling one alone, which is all that CUDA promises of them.
+/// Some lanes of a warp; ranks count them from the lowest one.
 class coalesced_group {
  public:
-  static constexpr unsigned thread_rank() { return 0; }
-  static constexpr unsigned num_threads() { return 1; }
-  static constexpr unsigned size() { return 1; }
+  explicit coalesced_group(unsigned mask) : mask_(mask) {}
+
+  unsigned num_threads() const { return static_cast<unsigned>(std::popcount(mask_)); }
+  unsigned size() const { return num_threads(); }
+  unsigned thread_rank() const {
+    return static_cast<unsigned>(std::popcount(mask_ & ((1u << lane()) - 1)));
+  }
   static constexpr unsigned meta_group_rank() { return 0; }
   static constexpr unsigned meta_group_size() { return 1; }
-  static void sync(Location = {}) {}
+
+  void sync(Location at = Location::current()) const { __syncwarp(mask_, at); }
+  /// Ranks count modulo the size.
   template <class T>
-  static T shfl(T value, int, Location = {}) {
-    return value;
+  T shfl(T value, unsigned rank, Location at = Location::current()) const {
+    return __shfl_sync(mask_, value, lane_of(rank % size()), warpSize, at);
+  }
+  /// Without such a rank a thread gets its own value.
+  template <class T>
+  T shfl_up(T value, unsigned delta, Location at = Location::current()) const {
+    const unsigned rank = thread_rank();
+    return __shfl_sync(mask_, value, lane_of(delta > rank ? rank : rank - delta), warpSize, at);
   }
   template <class T>
-  static T shfl_up(T value, int, Location = {}) {
-    return value;
+  T shfl_down(T value, unsigned delta, Location at = Location::current()) const {
+    const unsigned rank = thread_rank();
+    return __shfl_sync(mask_, value, lane_of(delta >= size() - rank ? rank : rank + delta),
+                       warpSize, at);
+  }
+  int any(int predicate, Location at = Location::current()) const {
+    return __any_sync(mask_, predicate, at);
+  }
+  int all(int predicate, Location at = Location::current()) const {
+    return __all_sync(mask_, predicate, at);
+  }
+  /// Bit i is the thread of rank i.
+  unsigned ballot(int predicate, Location at = Location::current()) const {
+    return by_rank(__ballot_sync(mask_, predicate, at));
   }
   template <class T>
-  static T shfl_down(T value, int, Location = {}) {
-    return value;
+  unsigned match_any(T value, Location at = Location::current()) const {
+    return by_rank(__match_any_sync(mask_, value, at));
   }
   template <class T>
-  static T shfl_xor(T value, int, Location = {}) {
-    return value;
+  unsigned match_all(T value, int& all_same, Location at = Location::current()) const {
+    return by_rank(__match_all_sync(mask_, value, &all_same, at));
   }
-  static int any(int predicate, Location = {}) { return predicate != 0; }
-  static int all(int predicate, Location = {}) { return predicate != 0; }
-  static unsigned ballot(int predicate, Location = {}) { return predicate != 0; }
+
+ private:
+  static int lane() { return tilestep::simt::emulated::lane(); }
+  int lane_of(unsigned rank) const {
+    unsigned left = mask_;
+    for (; rank > 0; --rank) left &= left - 1;
+    return std::countr_zero(left);
+  }
+  unsigned by_rank(unsigned lanes) const {
+    unsigned ranks = 0, rank = 0;
+    for (unsigned left = mask_; left != 0; left &= left - 1, ++rank)
+      ranks |= (lanes >> std::countr_zero(left) & 1u) << rank;
+    return ranks;
+  }
+
+  unsigned mask_;
 };
-inline coalesced_group coalesced_threads() {
-  return {};
+/// A GPU returns the lanes that happen to run together. Here they are the lanes that reach this place
+/// while all other threads of the block wait or have ended. That is the group of a GPU whose branches
+/// reconverge wherever they can, and it is the same in any order of the threads.
+inline coalesced_group coalesced_threads(Location at = Location::current()) {
+  return coalesced_group(tilestep::simt::emulated::coalesced_lanes(at));
 }
 
 template <class Group>

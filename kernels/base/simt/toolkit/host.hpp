@@ -14,6 +14,7 @@
 
 #include "kernels/base/simt/program.hpp"
 #include "kernels/base/simt/simt.hpp"
+#include "kernels/base/simt/toolkit/ptx.hpp"
 
 #if defined(SIMT_INLINED)
 #undef __device__

@@ -80,13 +80,59 @@ void check_directions(const char* word, long double exact, T nearest, T zero, T 
   if (left != right) CHECK(nearest == (left < right ? down : up));
 }
 
-TEST_CASE("toolkit: a lane that runs alone is a whole group", "[simt]") {
-  const auto group = cooperative_groups::coalesced_threads();
-  CHECK(group.size() == 1);
-  CHECK(group.thread_rank() == 0);
-  CHECK(group.shfl(7, 0) == 7);
-  CHECK(group.ballot(5) == 1);
-  CHECK(cooperative_groups::reduce(group, 9, cooperative_groups::plus<int>()) == 9);
+/// Threads take three branches, some leave a loop early, and all meet at a barrier.
+__global__ void coalesce(Global<int> out) {
+  const int t = static_cast<int>(threadIdx.x);
+  int result = -1;
+  if (t % 3 == 1) {
+    for (int step = 0; step < t % 4; ++step) {
+      const auto group = cooperative_groups::coalesced_threads();
+      const int up = group.shfl_up(t, 1), down = group.shfl_down(t, 2), first = group.shfl(t, 0);
+      const int sum = cooperative_groups::reduce(group, t, cooperative_groups::plus<int>());
+      result = static_cast<int>(group.size() * 100000 + group.thread_rank() * 1000) + up + down +
+               first + sum + static_cast<int>(group.ballot(t % 2 == 0) & 7u) * 10000000;
+    }
+  } else if (t % 3 == 2) {
+    result = static_cast<int>(cooperative_groups::coalesced_threads().size());
+  }
+  __syncthreads();
+  out[t] = result;
+}
+
+TEST_CASE("toolkit: coalesced threads are those that reach a place together", "[simt]") {
+  constexpr int kThreads = 80;
+  std::vector<int> expected(kThreads, -1);
+  for (int warp = 0; warp < kThreads; warp += 32) {
+    const int end = std::min(warp + 32, kThreads);
+    int others = 0;
+    for (int t = warp; t < end; ++t) others += t % 3 == 2 ? 1 : 0;
+    for (int t = warp; t < end; ++t) {
+      if (t % 3 == 2) expected[static_cast<std::size_t>(t)] = others;
+    }
+    for (int step = 0; step < 3; ++step) {
+      std::vector<int> group;
+      int sum = 0, ballot = 0;
+      for (int t = warp; t < end; ++t) {
+        if (t % 3 != 1 || step >= t % 4) continue;
+        if (t % 2 == 0) ballot |= 1 << group.size();
+        group.push_back(t);
+        sum += t;
+      }
+      const auto size = static_cast<int>(group.size());
+      for (int rank = 0; rank < size; ++rank) {
+        const auto at = [&](int i) { return group[static_cast<std::size_t>(i)]; };
+        expected[static_cast<std::size_t>(at(rank))] =
+            size * 100000 + rank * 1000 + at(std::max(rank - 1, 0)) +
+            at(rank + 2 < size ? rank + 2 : rank) + at(0) + sum + (ballot & 7) * 10000000;
+      }
+    }
+  }
+  for (const EmulationOptions& options : all_orders()) {
+    const auto device = make_emulated_device({}, options);
+    Buffer<int> out(*device, kThreads);
+    launch(*device, {.name = "coalesce", .block = {kThreads}}, coalesce, global(out.span(), "out"));
+    CHECK(out.download() == expected);
+  }
 }
 
 TEST_CASE("toolkit: each direction of rounding", "[simt]") {

@@ -74,6 +74,78 @@ TEST_CASE("a launch becomes a call, and every line stays where it is", "[workben
   }
   CHECK(contains(for_emulation("k<<<1, 2>>>(a);"), "a kernel cannot launch another one here"));
   CHECK(!contains(for_emulation("cudaMalloc(&p, 4);", Written::program), "GCC error"));
+  for (const char* header :
+       {"<cublas_v2.h>", "<curand_kernel.h>", "<mma.h>", "<cooperative_groups/scan.h>"}) {
+    const std::string text = std::string("#include ") + header + "\n";
+    CHECK(for_emulation(text, Written::program) == text);
+  }
+  CHECK(contains(for_emulation("cublasGemmEx(h);", Written::program), "use cublasSgemm"));
+}
+
+TEST_CASE("inline PTX of a program becomes calls with its operands", "[workbench]") {
+  const auto call = [](const std::string& parameters, const std::string& body) {
+    return "[](" + parameters + ") __attribute__((always_inline)) { " + body + "}";
+  };
+  const std::string one = "auto&& simt_0";
+  struct Row {
+    std::string written, read;
+  };
+  for (const Row& row : {
+           Row{R"(asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));)",
+               call(one, "simt_0 = ::tilestep::simt::ptx::laneid(); ") + " (  (lane));"},
+           Row{R"(asm("bar.sync 0;" ::: "memory");)", call("", "__syncthreads(); ") + "(  );"},
+           Row{"__asm__ __volatile__(\"cp.async.wait_group %0;\\n\"\n:\n: \"n\"(N)\n);",
+               call(one, "::tilestep::simt::ptx::cp_async_wait(simt_0); ") + " (\n\n (N)\n);"},
+           Row{"#define EX2(y, x) asm(\"ex2.approx\" \\\n \".f32 %0, %1;\" : \"=f\"(y) \\\n : "
+               "\"f\"(x))",
+               "#define EX2(y, x) " +
+                   call("auto&& simt_0, auto&& simt_1",
+                        "simt_0 = ::tilestep::simt::ptx::ex2(simt_1); ") +
+                   "( \\\n   (y) \\\n  ,(x))"},
+       }) {
+    CHECK(for_emulation(row.written, Written::program) == row.read);
+  }
+  struct Refused {
+    std::string_view written, said;
+  };
+  for (const Refused& row : {
+           Refused{R"(asm("wgmma.fence.sync.aligned;");)",
+                   "the instruction wgmma.fence.sync.aligned "},
+           Refused{R"(asm("mov.u32 %0, %%pm0;" : "=r"(x));)", "the instruction mov.u32 "},
+           Refused{R"(asm("mov.u32 %0, %1;" : "=r"(x));)", "the instruction mov.u32 "},
+           Refused{R"(asm("bar.sync 1;");)", "the instruction bar.sync "},
+           Refused{R"(asm("bar.sync 0, 64;");)", "the instruction bar.sync "},
+           Refused{R"(asm("@p bar.sync 0;");)", "the instruction @p"},
+           Refused{R"(asm("{ bar.sync 0;");)", "GCC error"},
+           Refused{
+               R"(asm("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0}, [%1];" : "=r"(a) : "r"(b));)",
+               "the instruction ldmatrix.sync.aligned.m8n8.x4.shared.b16 "},
+           Refused{R"(asm("cp.async.ca.shared.global [%0], %1, 4;" :: "r"(a), "l"(b));)",
+                   "the instruction cp.async.ca.shared.global "},
+           Refused{R"(asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0};");)",
+                   "the instruction mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "},
+           Refused{R"(asm("mov.u32 %0, %%laneid;" : [lane] "=r"(x));)", "in strings with operands"},
+           Refused{"#define A(x) asm(\"mov \" #x)\n", "in strings with operands"},
+       }) {
+    const std::string read = for_emulation(row.written, Written::program);
+    INFO(read);
+    CHECK(contains(read, "GCC error"));
+    CHECK(contains(read, row.said));
+    CHECK(std::count(read.begin(), read.end(), '\n') ==
+          std::count(row.written.begin(), row.written.end(), '\n'));
+  }
+  // An operand is code, and comments and strings are none.
+  for (const std::string_view text :
+       {"// asm(\"bar.sync 0;\")\n", "/* asm(\"bar.sync 0;\") */",
+        "f(\"asm(\\\"bar.sync 0;\\\")\")", "R\"(asm(\"bar.sync 0;\");)\"",
+        "asm volatile(\"\" ::: \"memory\");", "int asm_ = 1;", "__cvta_generic_to_shared(p);"}) {
+    CHECK(for_emulation(text, Written::program) == text);
+  }
+  CHECK(
+      contains(for_emulation(
+                   R"(asm("ex2.approx.f32 %0, %1;" : "=f"(reinterpret_cast<float&>(y)) : "f"(x));)",
+                   Written::program),
+               "(simt_reinterpret<float&>(y))"));
 }
 
 TEST_CASE("what is no code and no shared array stays as it is", "[workbench]") {
@@ -120,8 +192,12 @@ TEST_CASE("what cannot be emulated is an error in its line, that says what to wr
            Row{"cudaMallocAsync(&p, 4)", "only kernels"},
            Row{"kernel<<<1, 32>>>(a)", "<<< >>>: a kernel cannot launch"},
            Row{"asm volatile(\"bar.sync 0;\")", "asm: PTX is not emulated"},
-           Row{"auto g = cg::coalesced_threads();", "tiled_partition<N>"},
+           Row{"auto g = cg::labeled_partition(tile, 1);", "tiled_partition<N>"},
            Row{"if (__isShared(p))", "memory space"},
+           Row{"__cvta_generic_to_shared(p)", "memory space"},
+           Row{"cublasGemmEx(h)", "has gemm, gemv"},
+           Row{"#include <cublas_v2.h>\n", "CUDA's libraries are not emulated"},
+           Row{"#include <curand.h>\n", "in a kernel with curand_kernel.h"},
            Row{"#include <mma.h>\n", "simt::mma_m16n8k16_bf16"},
            Row{"  # include <cub/block/block_reduce.cuh>", "CUB is not emulated"},
        }) {
