@@ -39,8 +39,10 @@ struct InspectArguments {
   std::string file, kernel, html, shot;
   std::vector<std::string> words;
   int launch = 0, orders = 2, seconds = 10;
-  bool json = false, text = false, trust = false, force = false;
-  std::string size = "1440x900", theme = "dark", gpu = "h100", call, solve, backend = "emulated";
+  bool json = false, text = false, trust = false, force = false, presenter = false;
+  double text_scale = 1;
+  std::string tab = "found", size = "1440x900", theme = "dark", gpu = "h100", call, solve,
+              backend = "emulated";
   inspect::CallShape shape;
 };
 
@@ -223,6 +225,15 @@ lab::Table chosen_rows(const lab::Table& table, const InspectArguments& argument
   return kept;
 }
 
+int tab_of(const std::string& name) {
+  const auto found = std::find(kInspectTabs.begin(), kInspectTabs.end(), name);
+  if (found != kInspectTabs.end()) return static_cast<int>(found - kInspectTabs.begin());
+  std::string allowed;
+  for (const std::string_view each : kInspectTabs)
+    allowed += (allowed.empty() ? "" : ", ") + std::string(each);
+  throw Error(fmt::format("--tab cannot be '{}'; allowed: {}", name, allowed));
+}
+
 bool has_display() {
   const auto set = [](const char* name) {
     const char* value = std::getenv(name);
@@ -262,6 +273,9 @@ void take_picture(const InspectArguments& arguments, const lab::Report& report,
     options.force = arguments.force;
     options.shell.still = true;
     options.shell.theme = arguments.theme == "light" ? ui::ThemeKind::light : ui::ThemeKind::dark;
+    options.shell.presenter = arguments.presenter;
+    options.shell.text_scale = static_cast<float>(arguments.text_scale);
+    options.shell.inspect_tab = tab_of(arguments.tab);
     options.shell.inspected =
         std::make_shared<const Inspected>(Inspected{arguments.file, text, report});
     return take_shot(options);
@@ -306,6 +320,8 @@ int inspect_file(const InspectArguments& arguments, const std::string& program) 
     const simt::CudaStatus status = simt::cuda_status();
     if (!status.available) throw Error("--backend cuda: " + status.reason, ExitCode::unavailable);
   }
+  tab_of(arguments.tab);
+  if (arguments.text_scale < 1 || arguments.text_scale > 2) throw Error("--text-scale is 1 to 2");
   if (!arguments.shot.empty()) require_output(arguments.shot, arguments.force);
   if (!arguments.html.empty()) require_output(arguments.html, arguments.force, kPageBegins);
   const std::string source = read_source(arguments.file);
@@ -431,6 +447,13 @@ void add_inspect(CLI::App& app, Invocation& invocation) {
       ->type_name("FILE");
   command->add_option("--size", arguments->size, "Size of the window in pixels (default 1440x900)")
       ->type_name("WxH");
+  command
+      ->add_option("--tab", arguments->tab,
+                   "Tab of the drawn window: found, accesses, launches, program or printed")
+      ->type_name("TAB");
+  command->add_flag("--presenter", arguments->presenter, "Draw the window in presenter mode");
+  command->add_option("--text-scale", arguments->text_scale, "Text size of the drawn window, 1–2")
+      ->type_name("X");
   command->add_option("--theme", arguments->theme, "dark or light")->type_name("THEME");
   command->add_flag("--text", arguments->text, "Print the report also where there is a display");
   add_force(*command, arguments->force);

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <filesystem>
 #include <future>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/base/workbench/program.hpp"
@@ -13,6 +15,10 @@
 #include "scenes/inspect/request.hpp"
 
 namespace tilestep::app {
+
+/// The tabs of the page of a CUDA file, by their labels in lower case.
+inline constexpr std::array<std::string_view, 5> kInspectTabs = {"found", "accesses", "launches",
+                                                                 "program", "printed"};
 
 /// A CUDA file and what was found in it.
 struct Inspected {

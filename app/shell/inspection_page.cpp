@@ -273,9 +273,12 @@ constexpr const char* kTabs[] = {"Found", "Accesses", "Launches", "Program", "Pr
 void draw_tabs(ShellState& state) {
   Inspection& inspection = state.inspection;
   const std::vector<std::string> labels(std::begin(kTabs), std::end(kTabs));
-  if (const auto chosen =
-          ui::segmented("inspect_tab", labels, state.inspect_tab, ImGui::GetContentRegionAvail().x))
-    state.inspect_tab = *chosen;
+  const float room = ImGui::GetContentRegionAvail().x;
+  // A projector's type leaves no room for all of them side by side.
+  const auto chosen = ui::segmented_width(labels) <= room
+                          ? ui::segmented("inspect_tab", labels, state.inspect_tab, room)
+                          : ui::dropdown("inspect_tab", "Shown", labels, state.inspect_tab, room);
+  if (chosen) state.inspect_tab = *chosen;
   ui::space(6);
   ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
   ImGui::BeginChild(kTabs[state.inspect_tab], {0, 0}, false,
@@ -390,7 +393,7 @@ void draw_inspection(ShellState& state, const Layout& layout, ImVec2 size) {
     }
   } else {
     // The picture needs its lines of type; below it what was found scrolls.
-    const float least = std::min(px(320), (to.y - top) * 0.78f);
+    const float least = std::min(px(320), (to.y - top) * 0.62f);
     const float split = std::round(top + std::max((to.y - top) * 0.52f, least));
     {
       const Pane pane("inspect_request", {left, top}, {to.x, split});

@@ -74,6 +74,7 @@ struct ShellOptions {
   /// A CUDA file to inspect at the start; empty: none.
   std::filesystem::path inspects = {};
   std::vector<std::string> inspect_words = {};  ///< what `tilestep inspect` is given beside it
+  int inspect_tab = 0;                          ///< of its page, in the order of kInspectTabs
   /// One that was run already, to be shown.
   std::shared_ptr<const Inspected> inspected = {};
   /// Where drafts of kernels are kept; nothing: they are not.

@@ -75,6 +75,7 @@ ShellState::ShellState(LabClient& lab, const ShellOptions& options)
   }
   if (options.inspected) {
     inspection.show(*options.inspected);
+    inspect_tab = options.inspect_tab;
     show_inspection();
   }
   if (options.capsule) {
