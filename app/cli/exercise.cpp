@@ -28,7 +28,7 @@ using nlohmann::json;
 // ---- list ---------------------------------------------------------------------------------------
 
 struct ListArguments {
-  std::string which;  ///< a lesson, or LESSON/NAME; empty: all
+  std::string which;  ///< a lesson, the first steps, or LESSON/NAME; empty: all
   bool json = false, solution = false;
 };
 
@@ -39,17 +39,34 @@ json exercise_json(const lab::Exercise& one, bool solution) {
   }
   for (const lab::ExerciseGoal& each : one.goals) goals.push_back(each.text);
   for (const lab::ExerciseSpeed& each : one.speeds) goals.push_back(each.text);
-  json to = {{"exercise", one.id()},     {"lesson", one.lesson}, {"title", one.title},
-             {"source", one.source},     {"task", one.task},     {"cases", std::move(cases)},
+  json to = {{"exercise", one.id()},     {"lesson", one.lesson},
+             {"title", one.title},       {one.is_program() ? "program" : "source", one.file()},
+             {"task", one.task},         {"cases", std::move(cases)},
              {"goals", std::move(goals)}};
   if (solution) to["solution"] = one.solution;
   return to;
 }
 
 std::string whole_text(const lab::Exercise& one, bool solution) {
-  std::string text = fmt::format("{}  {}\n  {}\n\n{}\n", one.id(), one.title, one.source, one.task);
+  std::string text = fmt::format("{}  {}\n  {}\n\n{}\n", one.id(), one.title, one.file(), one.task);
   if (solution) text += fmt::format("\nSolution:\n\n{}", one.solution);
   return text;
+}
+
+/// Those of a lesson or of the first steps; empty: all, the first steps first.
+std::vector<const lab::Exercise*> exercises_of(const std::string& which) {
+  std::vector<const lab::Exercise*> chosen;
+  const auto add = [&](std::string_view lesson) {
+    for (const lab::Exercise& one : lab::exercises()) {
+      if (one.lesson == lesson) chosen.push_back(&one);
+    }
+  };
+  if (which.empty() || which == lab::kFirstSteps) add(lab::kFirstSteps);
+  if (which == lab::kFirstSteps) return chosen;
+  std::vector<std::string> names;
+  if (!which.empty()) names.push_back(which);
+  for (const lab::Lesson* lesson : parse_lessons(names)) add(lesson->info().id);
+  return chosen;
 }
 
 int list(const ListArguments& arguments) {
@@ -61,13 +78,7 @@ int list(const ListArguments& arguments) {
   if (one_alone) {
     chosen.push_back(&lab::exercise(arguments.which));
   } else {
-    std::vector<std::string> names;
-    if (!arguments.which.empty()) names.push_back(arguments.which);
-    for (const lab::Lesson* lesson : parse_lessons(names)) {
-      for (const lab::Exercise& one : lab::exercises()) {
-        if (one.lesson == lesson->info().id) chosen.push_back(&one);
-      }
-    }
+    chosen = exercises_of(arguments.which);
   }
   if (arguments.json) {
     json all = json::array();
@@ -85,7 +96,8 @@ int list(const ListArguments& arguments) {
 void add_list_of(CLI::App& exercise, Invocation& invocation) {
   auto arguments = std::make_shared<ListArguments>();
   CLI::App* command = exercise.add_subcommand("list", "List the exercises, or print one task");
-  command->add_option("LESSON", arguments->which, "Lesson, or exercise as LESSON/NAME");
+  command->add_option("LESSON", arguments->which,
+                      "Lesson, first-steps, or exercise as LESSON/NAME");
   command->add_flag("--solution", arguments->solution, "Print a solution");
   command->add_flag("--json", arguments->json, "As JSON");
   command->callback(
@@ -124,7 +136,7 @@ int reset(const ResetArguments& arguments) {
 void add_reset(CLI::App& exercise, Invocation& invocation) {
   auto arguments = std::make_shared<ResetArguments>();
   CLI::App* command = exercise.add_subcommand("reset", "Write an exercise's starting file");
-  command->add_option("LESSON", arguments->lesson, "Lesson of the exercise");
+  command->add_option("LESSON", arguments->lesson, "Lesson of the exercise, or first-steps");
   command->add_option("NAME", arguments->name, "Name, as listed by `tilestep exercise list`");
   command->add_option("--out", arguments->out, "Folder for NAME.cu")->type_name("DIR");
   command->add_flag("--force", arguments->force,
@@ -243,7 +255,7 @@ int check(const CheckArguments& arguments, const std::string& program) {
 void add_check(CLI::App& exercise, Invocation& invocation) {
   auto arguments = std::make_shared<CheckArguments>();
   CLI::App* command = exercise.add_subcommand(
-      "check", "Check a kernel, or a class's folder of kernels, in a sandbox");
+      "check", "Check a kernel or program, or a class's folder of them, in a sandbox");
   command->add_option("PATH", arguments->path, "File or folder");
   command
       ->add_option("--exercise", arguments->exercise,
@@ -264,8 +276,8 @@ void add_check(CLI::App& exercise, Invocation& invocation) {
 }  // namespace
 
 void add_exercise(CLI::App& app, Invocation& invocation) {
-  CLI::App* command =
-      app.add_subcommand("exercise", "Kernels with a hole to fill in, and their checks");
+  CLI::App* command = app.add_subcommand(
+      "exercise", "Kernels and programs with a hole to fill in, and their checks");
   command->require_subcommand(1);
   add_list_of(*command, invocation);
   add_reset(*command, invocation);

@@ -13,10 +13,13 @@
 #include <thread>
 #include <utility>
 
+#include "app/cli/inspect_run.hpp"
 #include "app/cli/interrupt.hpp"
 #include "app/keep/place.hpp"
 #include "app/worker/ask.hpp"
 #include "app/worker/sandbox.hpp"
+#include "kernels/base/inspect/run.hpp"
+#include "kernels/base/lab/assets.hpp"
 #include "kernels/base/lab/race.hpp"
 #include "kernels/base/lab/sentence.hpp"
 #include "kernels/base/workbench/guarded.hpp"
@@ -193,6 +196,12 @@ Submission submission_of(const fs::path& file, const std::string& exercise) {
   return one;
 }
 
+lab::ExerciseVerdict check_one(const lab::Exercise& exercise, const std::string& text,
+                               const ExercisePlan& plan) {
+  return exercise.is_program() ? check_program(exercise, text, plan)
+                               : check_kernel(exercise, text, plan);
+}
+
 }  // namespace
 
 lab::ExerciseVerdict check_kernel(const lab::Exercise& exercise, const std::string& kernel,
@@ -209,6 +218,26 @@ lab::ExerciseVerdict check_kernel(const lab::Exercise& exercise, const std::stri
   if (plan.backend != "cuda") return lab::leave_speed(exercise, std::move(verdict));
   return lab::judge_speed(exercise, std::move(verdict),
                           [&](const lab::ExerciseSpeed& speed) { return runner.race(speed); });
+}
+
+lab::ExerciseVerdict check_program(const lab::Exercise& exercise, const std::string& text,
+                                   const ExercisePlan& plan) {
+  const fs::path name = exercise.name + ".cu";
+  const auto stop = [] { return Interrupt::pressed(); };
+  ProgramPlan run{plan.program, name.string(), {}};
+  run.trust = !plan.sandboxed;
+  run.stop = stop;
+  const std::string_view solved = lab::asset(exercise.program);
+  lab::ExerciseVerdict verdict = lab::judge_program(exercise, text, [&](std::string_view source) {
+    if (plan.sandboxed && source != solved) return run_in_sandbox(run, source);
+    const workbench::Compiled compiled =
+        inspect::compile_program(name, source, {.tell = {}, .stop = stop});
+    return run_compiled(run, compiled.folder / workbench::kHostModule);
+  });
+  if (plan.backend == "cuda") {
+    verdict.sentence += " A whole program is judged under emulation, with --backend cuda too.";
+  }
+  return verdict;
 }
 
 std::vector<fs::path> kernels_in(const fs::path& folder) {
@@ -235,7 +264,7 @@ CheckedFile check_file(const fs::path& file, const std::string& exercise,
   const Submission one = submission_of(file, exercise);
   if (one.asked == nullptr) return not_checked(file, one.id, one.why_not);
   const Clock::time_point began = Clock::now();
-  lab::ExerciseVerdict verdict = check_kernel(*one.asked, one.text, plan);
+  lab::ExerciseVerdict verdict = check_one(*one.asked, one.text, plan);
   return {file.string(), one.id, std::move(verdict), seconds_since(began), one.text};
 }
 
@@ -258,9 +287,8 @@ void check_class(const std::vector<fs::path>& files, const std::string& exercise
       std::promise<Checked>& verdict = verdicts[to_check[i]];
       const Clock::time_point began = Clock::now();
       try {
-        lab::ExerciseVerdict found = one.asked == nullptr
-                                         ? refusal_of(one.why_not)
-                                         : check_kernel(*one.asked, one.text, plan);
+        lab::ExerciseVerdict found =
+            one.asked == nullptr ? refusal_of(one.why_not) : check_one(*one.asked, one.text, plan);
         verdict.set_value({std::move(found), seconds_since(began)});
       } catch (const Cancelled&) {
         next = to_check.size();

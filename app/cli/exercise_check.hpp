@@ -35,6 +35,11 @@ struct CheckedFile {
 lab::ExerciseVerdict check_kernel(const lab::Exercise& exercise, const std::string& kernel,
                                   const ExercisePlan& plan);
 
+/// Judges `text`, a student's whole program, always under emulation; each run of it is a process of its own. Throws as
+/// check_kernel does.
+lab::ExerciseVerdict check_program(const lab::Exercise& exercise, const std::string& text,
+                                   const ExercisePlan& plan);
+
 /// The sources (.cu) of a folder and of those below it, by path; no links, and no folders that cannot be read. Throws Error
 /// if there are none.
 std::vector<std::filesystem::path> kernels_in(const std::filesystem::path& folder);

@@ -12,6 +12,7 @@
 #include "app/cli/command.hpp"
 #include "app/cli/fitted_table.hpp"
 #include "app/cli/inspect_page.hpp"
+#include "app/cli/inspect_run.hpp"
 #include "app/cli/output.hpp"
 #include "app/cli/terminal.hpp"
 #include "app/file.hpp"
@@ -25,10 +26,9 @@
 #include "kernels/base/inspect/on_gpu.hpp"
 #include "kernels/base/inspect/resources.hpp"
 #include "kernels/base/inspect/run.hpp"
-#include "kernels/base/lab/plural.hpp"
 #include "kernels/base/lab/sentence.hpp"
 #include "kernels/base/simt/backends.hpp"
-#include "kernels/base/workbench/program.hpp"
+#include "kernels/base/workbench/compiler.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -67,102 +67,6 @@ std::string added_main(const InspectArguments& arguments, const std::string& sou
   if (!arguments.call.empty()) return inspect::main_of_call(arguments.call, arguments.shape);
   if (!arguments.solve.empty()) return inspect::main_of_solve(source, arguments.solve);
   return {};
-}
-
-/// What starts tilestep again to run the compiled program, in a sandbox unless it is trusted.
-std::vector<std::string> command_of(const InspectArguments& arguments, const std::string& program,
-                                    const fs::path& module) {
-  std::error_code error;
-  const fs::path real = fs::canonical(program, error);
-  const fs::path self = error ? fs::path(program) : real;
-  std::vector<std::string> words;
-  if (!arguments.trust) words = sandbox_prefix(self, {}, module);
-  for (const std::string& word :
-       {self.string(), std::string("worker"), std::string("--program"),
-        arguments.trust ? module.string() : std::string(kModuleInSandbox), std::string("--source"),
-        fs::path(arguments.file).filename().string(), std::string("--seconds"),
-        std::to_string(arguments.seconds)}) {
-    words.push_back(word);
-  }
-  return words;
-}
-
-/// What a worker said, which ran what somebody else wrote.
-lab::Report report_in(const workbench::Ran& ran, int seconds) {
-  if (ran.timed_out)
-    throw Error(fmt::format("the program did not end within {} seconds", seconds),
-                ExitCode::check_failed);
-  const auto json = nlohmann::json::parse(ran.output, nullptr, false);
-  if (json.is_discarded()) {
-    throw Error(
-        fmt::format("the program ended in a way that left no report (status {}){}", ran.status,
-                    ran.output.empty()
-                        ? std::string()
-                        : ": " + lab::shown(ran.output.substr(0, ran.output.find('\n')))),
-        ExitCode::check_failed);
-  }
-  lab::Report report = lab::report_from_json(json);
-  if (!report.trace->is_object())
-    throw Error("the program's report has no trace", ExitCode::check_failed);
-  report.summary = lab::shown(report.summary);
-  for (lab::Table& table : report.tables) {
-    for (auto& row : table.rows) {
-      for (lab::Cell& cell : row) {
-        if (auto* words = std::get_if<std::string>(&cell)) *words = lab::shown(*words);
-      }
-    }
-  }
-  return report;
-}
-
-std::string printed_by(const lab::Report& report) {
-  const auto found = report.trace->find("printed");
-  return found != report.trace->end() && found->is_string()
-             ? lab::printable(found->get<std::string>())
-             : std::string();
-}
-
-/// The program once more with its threads in other orders: whether it prints the same.
-void try_orders(lab::Report& report, const InspectArguments& arguments,
-                const std::vector<std::string>& command) {
-  if (!report.ok()) return;  // a mistake is known already
-  lab::Check check{"thread orders", true, 0, 0,
-                   fmt::format("the program prints the same in {}",
-                               lab::plural(arguments.orders, "other order of its threads",
-                                           "other orders of its threads"))};
-  const auto run_again = [&](const char* order, int seed) {
-    std::vector<std::string> words = command;
-    for (const std::string& word :
-         {std::string("--plain"), std::string("--order"), std::string(order), std::string("--seed"),
-          std::to_string(seed)}) {
-      words.push_back(word);
-    }
-    words.insert(words.end(), arguments.words.begin(), arguments.words.end());
-    return report_in(workbench::run_program(words, std::chrono::seconds(arguments.seconds + 10)),
-                     arguments.seconds);
-  };
-  for (int i = 0; i < arguments.orders && check.ok; ++i) {
-    const lab::Report other = run_again(i == 0 ? "descending" : "shuffled", i + 1);
-    if (printed_by(other) == printed_by(report) && other.ok()) continue;
-    // What prints a time, or a random number, prints something else in the same order too.
-    if (other.ok() && printed_by(run_again("ascending", 1)) != printed_by(report)) {
-      check.detail =
-          "the program prints something else each time it runs: its orders are not compared";
-      break;
-    }
-    const inspect::Taught* taught = inspect::taught_by(inspect::Kind::order);
-    check.ok = false;
-    check.max_error = 1;
-    check.detail = fmt::format("with its threads in {} order the program prints something else",
-                               i == 0 ? "descending" : "another");
-    for (lab::Table& table : report.tables) {
-      if (table.id != "findings") continue;
-      table.rows.insert(table.rows.begin(),
-                        {"order", "yes", lab::Cell(), lab::Cell(), lab::Cell(), check.detail,
-                         taught->lesson, taught->stop, taught->exercise});
-    }
-  }
-  report.add(check);
 }
 
 std::vector<std::string> lines_in(const std::string& text) {
@@ -337,14 +241,10 @@ int inspect_file(const InspectArguments& arguments, const std::string& program) 
     return inspect::registers_of(arguments.file, text, gpu.compute_capability);
   });
   const workbench::Compiled compiled = inspect::compile_program(arguments.file, text);
-  const std::vector<std::string> command =
-      command_of(arguments, program, compiled.folder / workbench::kHostModule);
-  std::vector<std::string> words = command;
-  words.insert(words.end(), arguments.words.begin(), arguments.words.end());
-  lab::Report report =
-      report_in(workbench::run_program(words, std::chrono::seconds(arguments.seconds + 10)),
-                arguments.seconds);
-  try_orders(report, arguments, command);
+  const ProgramPlan plan{program,           fs::path(arguments.file).filename().string(),
+                         arguments.words,   arguments.orders,
+                         arguments.seconds, arguments.trust};
+  lab::Report report = run_compiled(plan, compiled.folder / workbench::kHostModule);
   std::optional<inspect::GpuRun> on_gpu;
   const inspect::Gpu* against = &gpu;
   if (arguments.backend == "cuda") {

@@ -101,10 +101,13 @@ std::string findings_html(const lab::Report& report, const std::vector<std::stri
     if (other != line) html += quoted(source, other);
     if (const std::string lesson = words(*table, row, "lesson"); !lesson.empty())
       html += fmt::format(
-          "<p class=\"note\">The course on it: <code>tilestep open {} --reader --stop {}</code>, "
-          "<code>tilestep exercise list {}</code></p>\n",
-          html_escaped(lesson), html_escaped(words(*table, row, "stop")),
-          html_escaped(words(*table, row, "exercise")));
+          "<p class=\"note\">The lesson on it: <code>tilestep open {} --reader --stop "
+          "{}</code></p>\n",
+          html_escaped(lesson), html_escaped(words(*table, row, "stop")));
+    if (const std::string exercise = words(*table, row, "exercise"); !exercise.empty())
+      html += fmt::format(
+          "<p class=\"note\">An exercise on it: <code>tilestep exercise list {}</code></p>\n",
+          html_escaped(exercise));
     html += "</div>\n";
   }
   return html;

@@ -12,6 +12,7 @@
 #include "app/cli/output.hpp"
 #include "app/file.hpp"
 #include "app/keep/place.hpp"
+#include "kernels/base/workbench/exercise.hpp"
 #include "scenes/shared/course.hpp"
 
 namespace tilestep::app {
@@ -30,22 +31,31 @@ int count_known(const std::set<std::string>& all, const std::vector<std::string>
       names.begin(), names.end(), [&](const std::string& name) { return all.count(name) > 0; }));
 }
 
-/// What was done of a lesson, for each row of the course.
+/// A row for the first steps, which have exercises alone, and one for each lesson of the course.
 void add_rows(lab::Table& table, const Progress& progress, const std::vector<lab::Cell>& before) {
-  for (const scenes::CourseRow& row : scenes::course()) {
-    const auto found = progress.lessons.find(row.lesson);
+  const auto add_row = [&](const std::string& lesson, const std::vector<std::string>& stops,
+                           const std::vector<std::string>& exercises) {
+    const auto found = progress.lessons.find(lesson);
     const Progress::Lesson done =
         found == progress.lessons.end() ? Progress::Lesson() : found->second;
     std::vector<lab::Cell> cells = before;
     const auto add = [&](std::size_t count) { cells.emplace_back(static_cast<double>(count)); };
-    cells.emplace_back(row.lesson);
-    add(static_cast<std::size_t>(count_known(done.stops, row.stops)));
-    add(row.stops.size());
+    cells.emplace_back(lesson);
+    add(static_cast<std::size_t>(count_known(done.stops, stops)));
+    add(stops.size());
     add(done.right.size());
     add(done.asked.size());
-    add(static_cast<std::size_t>(count_known(done.exercises, row.exercises)));
-    add(row.exercises.size());
+    add(static_cast<std::size_t>(count_known(done.exercises, exercises)));
+    add(exercises.size());
     table.add(std::move(cells));
+  };
+  std::vector<std::string> steps;
+  for (const lab::Exercise& one : lab::exercises()) {
+    if (one.lesson == lab::kFirstSteps) steps.push_back(one.id());
+  }
+  add_row(std::string(lab::kFirstSteps), {}, steps);
+  for (const scenes::CourseRow& row : scenes::course()) {
+    add_row(row.lesson, row.stops, row.exercises);
   }
 }
 

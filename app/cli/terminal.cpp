@@ -10,7 +10,7 @@
 namespace tilestep::app {
 namespace {
 
-constexpr int kNarrowest = 20, kMost = 10'000;
+constexpr int kNarrowest = 20, kWidest = 10'000;
 
 /// A variable that holds a whole number within bounds, else 0.
 int from_environment(const char* name) {
@@ -20,7 +20,7 @@ int from_environment(const char* name) {
   int value = 0;
   const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (code != std::errc() || end != digits.data() + digits.size()) return 0;
-  return value > 0 && value <= kMost ? value : 0;
+  return value > 0 && value <= kWidest ? value : 0;
 }
 
 /// The code point at the front of `text`, which loses it. Bytes that are no UTF-8 stand for

@@ -7,17 +7,19 @@
 
 #include "app/cli/arguments.hpp"
 #include "app/cli/command.hpp"
+#include "app/worker/protocol.hpp"
 #include "app/worker/sandbox.hpp"
 #include "app/worker/worker_loop.hpp"
 #include "kernels/base/inspect/run.hpp"
 #include "kernels/base/simt/error.hpp"
+#include "kernels/base/workbench/folders.hpp"
 
 namespace tilestep::app {
 namespace {
 
-/// A compiled program to run in place of requests (`tilestep inspect` asks for it).
+/// A program to compile, or a compiled one to run, in place of requests (inspect_run.hpp asks for it).
 struct ProgramArguments {
-  std::string module, source, order = "ascending";
+  std::string compile, module, source, order = "ascending";
   std::vector<std::string> words;
   std::uint64_t seed = 1;
   int seconds = 10;
@@ -33,6 +35,20 @@ void write_all(int output, std::string text) {
   }
 }
 
+/// The compiled program as {"module": BASE64}, or the error, in the form of a request's.
+std::string compiled_line(const ProgramArguments& arguments) {
+  try {
+    const workbench::Compiled compiled =
+        inspect::compile_program(arguments.source, workbench::read_whole(arguments.compile));
+    return nlohmann::json{{"module", protocol::base64_of(workbench::read_whole(
+                                         compiled.folder / workbench::kHostModule))}}
+        .dump();
+  } catch (const Error& error) {
+    return protocol::line_of(protocol::Failed{
+        0, {error.what(), error.code(), false, {}, {}, lab::diagnostics_of(error)}});
+  }
+}
+
 int work(const ProgramArguments& arguments) {
   ::prctl(PR_SET_NAME, "tilestep");  // started as /proc/self/exe it would be called "exe"
   give_up_system_calls();
@@ -42,6 +58,10 @@ int work(const ProgramArguments& arguments) {
     throw Error("the worker has no standard output to answer on", ExitCode::unavailable);
   }
   ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  if (!arguments.compile.empty()) {
+    write_all(output, compiled_line(arguments));
+    return static_cast<int>(ExitCode::good);
+  }
   if (!arguments.module.empty()) {
     inspect::RunOptions options{
         arguments.module, {arguments.source}, {}, std::chrono::seconds(arguments.seconds)};
@@ -68,6 +88,7 @@ void add_worker(CLI::App& app, Invocation& invocation) {
   auto arguments = std::make_shared<ProgramArguments>();
   CLI::App* command = app.add_subcommand(
       "worker", "Read one JSON request per line (at most 4 MiB), write one JSON message per line");
+  command->add_option("--compile", arguments->compile)->group("");
   command->add_option("--program", arguments->module)->group("");
   command->add_option("--source", arguments->source)->group("");
   command->add_option("--order", arguments->order)->group("");

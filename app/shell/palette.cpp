@@ -143,7 +143,7 @@ void add_exercises(const ShellState& state, std::vector<Find>& all) {
   const std::string& here = state.session.lesson().info.id;
   for (const bool own : {true, false}) {
     for (const lab::Exercise& each : lab::exercises()) {
-      if ((each.lesson == here) != own) continue;
+      if (each.is_program() || (each.lesson == here) != own) continue;  // the editor has kernels
       const auto done = state.progress.lessons.find(each.lesson);
       const bool solved =
           done != state.progress.lessons.end() && done->second.exercises.count(each.id()) > 0;

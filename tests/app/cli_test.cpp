@@ -246,7 +246,9 @@ TEST_CASE("progress is printed, handed in, put together for a class, and forgott
   std::filesystem::create_directories(folder.path() / "tilestep");
   std::ofstream(folder.path() / "tilestep" / "progress.json")
       << R"({"tilestep_progress": 1, "lessons": {"coalescing": {"stops": ["The good case", "gone"],)"
-         R"( "asked": ["share"], "exercises": ["coalescing/pad-the-tile"]}}})";
+         R"( "asked": ["share"], "exercises": ["coalescing/pad-the-tile"]},)"
+         R"( "first-steps": {"stops": [], "right": [], "asked": [],)"
+         R"( "exercises": ["first-steps/6-count-dice", "gone"]}}})";
   check_contains(tilestep({}).out, "coalescing");
   const auto room = folder.path() / "class";
   std::filesystem::create_directory(room);
@@ -261,6 +263,7 @@ TEST_CASE("progress is printed, handed in, put together for a class, and forgott
   check_contains(all.out, "student,lesson,");
   check_contains(all.out, "ada,coalescing,1,");  // a stop that is no more does not count
   check_contains(all.out, "bob,coalescing,1,");
+  check_contains(all.out, "bob,first-steps,0,0,0,0,1,8\n");
   CHECK(tilestep({"--class", room.string()}).code == 2);
   CHECK(tilestep({"--csv"}).code == 2);
   CHECK(tilestep({"--reset"}).code == 0);

@@ -28,14 +28,17 @@ constexpr double kFewLanes = 16, kShareOfLaunch = 0.1;
 constexpr std::size_t kMostPaths = 32;
 
 constexpr Taught kTaught[] = {
-    {Kind::bounds, "tiling", 8, "tiling/zeros-beyond-the-edge"},
-    {Kind::coverage, "tiling", 8, "tiling/zeros-beyond-the-edge"},
-    {Kind::uninitialized, "tiling", 4, "tiling/zeros-beyond-the-edge"},
-    {Kind::shared_race, "tiling", 4, "tiling/find-the-missing-barrier"},
+    {Kind::bounds, "tiling", 8, "first-steps/1-scale-a-vector"},
+    {Kind::coverage, "tiling", 8, "first-steps/4-brighten-a-picture"},
+    {Kind::uninitialized, "tiling", 4, "first-steps/2-add-two-vectors"},
+    {Kind::host_pointer, "", 0, "first-steps/5-square-numbers"},
+    {Kind::copy_direction, "", 0, "first-steps/2-add-two-vectors"},
+    {Kind::copy_bytes, "", 0, "first-steps/3-shift-a-signal"},
+    {Kind::shared_race, "tiling", 4, "first-steps/7-sum-an-array"},
     {Kind::barrier, "tiling", 4, "tiling/find-the-missing-barrier"},
-    {Kind::global_race, "moe-routing", 5, "moe-routing/count-places-do-not-race"},
+    {Kind::global_race, "moe-routing", 5, "first-steps/6-count-dice"},
     {Kind::order, "accumulator-precision", 8, "accumulator-precision/add-equals-to-equals"},
-    {Kind::coalescing, "coalescing", 9, "coalescing/walk-along-the-row"},
+    {Kind::coalescing, "coalescing", 9, "first-steps/8-add-a-bias"},
     {Kind::bank_conflict, "tiling", 10, "coalescing/pad-the-tile"},
     {Kind::divergence, "latency-hiding", 12, "latency-hiding/vote-before-you-part"},
 };
@@ -283,7 +286,7 @@ class Writer {
                  each.other_line == 0 ? lab::Cell() : lab::Cell(each.other_line),
                  each.launch == 0 ? lab::Cell() : lab::Cell(each.launch), lab::shown(each.text),
                  taught == nullptr ? "" : taught->lesson,
-                 taught == nullptr ? lab::Cell() : lab::Cell(taught->stop),
+                 taught == nullptr || taught->stop == 0 ? lab::Cell() : lab::Cell(taught->stop),
                  taught == nullptr ? "" : taught->exercise});
     }
     return table;

@@ -37,14 +37,14 @@ struct RunOptions {
 /// What objcopy --redefine-syms takes of a program's object, beside workbench::kWatchedWords.
 extern const char* const kProgramWords;
 
-/// Where the course teaches it: the stop of a lesson, and an exercise with that mistake.
+/// Where the course teaches it: the stop of a lesson (none: an empty name and 0), and an exercise with that mistake.
 struct Taught {
   Kind kind;
   const char* lesson;
   int stop;
   const char* exercise;
 };
-/// Null: no lesson is about it.
+/// Null: nowhere.
 const Taught* taught_by(Kind kind);
 
 /// The report of a session: findings, launches, accesses by line, events. `module`: what lines are looked up in.

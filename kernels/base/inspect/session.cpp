@@ -31,7 +31,9 @@ std::string describe(const program::Shape& shape) {
            : d.y > 1 ? fmt::format("{}×{}", d.x, d.y)
                      : fmt::format("{}", d.x);
   };
-  return fmt::format("{} blocks of {} threads", size(shape.grid), size(shape.block));
+  const auto one = [](const dim3& d) { return d.x * d.y * d.z == 1; };
+  return fmt::format("{} {} of {} {}", size(shape.grid), one(shape.grid) ? "block" : "blocks",
+                     size(shape.block), one(shape.block) ? "thread" : "threads");
 }
 
 Session& Session::current() {

@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <cctype>
 #include <functional>
+#include <iterator>
+#include <optional>
 #include <utility>
 
 #include "kernels/base/lab/assets.hpp"
 #include "kernels/base/lab/number.hpp"
 #include "kernels/base/lab/sentence.hpp"
 #include "kernels/base/simt/error.hpp"
+#include "kernels/base/workbench/finding_kind.hpp"
 
 namespace tilestep::lab {
 namespace {
@@ -149,6 +152,7 @@ class Parser {
     if (slash == std::string_view::npos || !path.ends_with(".md")) {
       reader_.refuse("is no path of an exercise; allowed: …/<lesson>/<exercise>.md");
     }
+    folder_ = path.substr(0, slash + 1);
     const std::size_t first = before == std::string_view::npos ? 0 : before + 1;
     exercise_.lesson = path.substr(first, slash - first);
     exercise_.name = path.substr(slash + 1, path.size() - slash - 1 - 3);
@@ -163,17 +167,33 @@ class Parser {
     exercise_.title = trimmed(reader_.line().substr(2));
     reader_.next();
     reader_.skip_empty();
-    constexpr std::string_view kSource = "- source: ";
-    if (!reader_.line().starts_with(kSource)) {
-      reader_.fail("does not say which source; allowed after the title: '- source: kernels/….cu'");
-    }
-    exercise_.source = trimmed(reader_.line().substr(kSource.size()));
+    file();
     reader_.next();
+    reader_.skip_empty();
+    if (reader_.line().starts_with(kSource) || reader_.line().starts_with(kProgram)) {
+      reader_.fail("names a second file; an exercise has either a source or a program");
+    }
     for (; !reader_.at_end() && !reader_.line().starts_with("## "); reader_.next()) {
       exercise_.task += fmt::format("{}\n", reader_.line());
     }
     exercise_.task = trimmed(exercise_.task);
     if (exercise_.task.empty()) reader_.fail("comes where the task should stand");
+  }
+
+  void file() {
+    if (reader_.line().starts_with(kSource)) {
+      exercise_.source = trimmed(reader_.line().substr(kSource.size()));
+    } else if (reader_.line().starts_with(kProgram)) {
+      const std::string_view name = trimmed(reader_.line().substr(kProgram.size()));
+      if (!name.ends_with(".cu") || !is_kebab(name.substr(0, name.size() - 3))) {
+        reader_.fail("names no program beside this file; allowed: '- program: NAME.cu'");
+      }
+      exercise_.program = fmt::format("{}{}", folder_, name);
+    } else {
+      reader_.fail(
+          "does not say which source; allowed after the title: '- source: kernels/….cu' or "
+          "'- program: NAME.cu'");
+    }
   }
 
   void section() {
@@ -221,6 +241,7 @@ class Parser {
 
   /// "ID [of VARIANT] [in CASE] <= N", ID being a measurement's or TABLE.COLUMN.
   void goals() {
+    if (exercise_.is_program()) return program_goals();
     reader_.items([&](const std::string& item) {
       std::vector<std::string> words = words_of(item);
       const auto wrong_form = [&] {
@@ -250,6 +271,24 @@ class Parser {
         goal.id.resize(dot);
       }
       goal.text += fmt::format(" {} {}", relation, words.back());
+      exercise_.goals.push_back(std::move(goal));
+    });
+  }
+
+  /// "no KIND"
+  void program_goals() {
+    reader_.items([&](const std::string& item) {
+      const std::vector<std::string> words = words_of(item);
+      const auto kind =
+          words.size() == 2 && words[0] == "no" ? named<FindingKind>(words[1]) : std::nullopt;
+      if (!kind || is_mistake(*kind)) {
+        reader_.fail(
+            "is no goal of a program; allowed: '- no KIND' with KIND one of coalescing, "
+            "bank_conflict, divergence");
+      }
+      ExerciseGoal goal;
+      goal.text = fmt::format("no {}", words[1]);
+      goal.id = words[1];
       exercise_.goals.push_back(std::move(goal));
     });
   }
@@ -296,11 +335,18 @@ class Parser {
       const std::string word = parts.key.substr(0, space);
       const auto key = named<HintKey>(word);
       std::string about = space == std::string::npos ? "" : parts.key.substr(space + 1);
-      const bool needs = key == HintKey::check || key == HintKey::case_ || key == HintKey::wrote;
-      if (!key || needs == about.empty() || parts.value.empty()) {
-        reader_.fail(
-            "is no hint; allowed: '- KEY: TEXT' with KEY one of compile, bounds, barrier, order, "
-            "unsafe, deadline, crash, check ID, case NAME, goal, speed, wrote `CODE`, otherwise");
+      const bool needs = key == HintKey::check || key == HintKey::case_ ||
+                         key == HintKey::mistake || key == HintKey::wrote;
+      if (!key || !belongs(*key) || needs == about.empty() || parts.value.empty()) {
+        reader_.fail(fmt::format("is no hint; allowed: '- KEY: TEXT' with KEY one of {}",
+                                 exercise_.is_program() ? kKeysOfPrograms : kKeysOfKernels));
+      }
+      if (key == HintKey::mistake) {
+        const auto kind = named<FindingKind>(about);
+        if (!kind || !is_mistake(*kind) || kind == FindingKind::crash) {
+          reader_.fail(
+              fmt::format("names '{}', which is no kind of mistake; see tilestep inspect", about));
+        }
       }
       if (key == HintKey::wrote) {
         if (about.size() < 3 || !about.starts_with('`') || !about.ends_with('`')) {
@@ -312,6 +358,15 @@ class Parser {
     });
   }
 
+  /// Programs have some keys of their own, and lack others.
+  bool belongs(HintKey key) const {
+    constexpr HintKey kBoth[] = {HintKey::compile, HintKey::crash, HintKey::goal, HintKey::wrote,
+                                 HintKey::otherwise};
+    if (std::find(std::begin(kBoth), std::end(kBoth), key) != std::end(kBoth)) return true;
+    const bool of_program = key == HintKey::mistake || key == HintKey::prints;
+    return of_program == exercise_.is_program();
+  }
+
   bool has_case(std::string_view name) const {
     return std::any_of(exercise_.cases.begin(), exercise_.cases.end(),
                        [&](const ExerciseCase& one) { return one.name == name; });
@@ -319,13 +374,21 @@ class Parser {
 
   void check() {
     const std::pair<bool, std::string_view> needed[] = {
-        {!exercise_.cases.empty(), "Cases"},
+        {exercise_.is_program() || !exercise_.cases.empty(), "Cases"},
         {!exercise_.solution.empty(), "Solution"},
         {!exercise_.hole.empty(), "Hole"},
         {exercise_.wrong.size() >= kFewestWrong, "Wrong: … (three or more)"},
         {!exercise_.hints.empty(), "Hints"}};
     for (const auto& [there, name] : needed) {
       if (!there) reader_.refuse(fmt::format("has no section '{}'", name));
+    }
+    const std::pair<bool, std::string_view> of_kernels[] = {{!exercise_.cases.empty(), "Cases"},
+                                                            {!exercise_.speeds.empty(), "Speed"},
+                                                            {!exercise_.slow.empty(), "Slow: …"}};
+    for (const auto& [there, name] : of_kernels) {
+      if (there && exercise_.is_program()) {
+        reader_.refuse(fmt::format("has a section '{}', which no program has", name));
+      }
     }
     if (exercise_.hints.back().key != HintKey::otherwise) {
       reader_.refuse("has hints that do not end with '- otherwise: …'");
@@ -342,7 +405,15 @@ class Parser {
     }
   }
 
+  static constexpr std::string_view kSource = "- source: ", kProgram = "- program: ";
+  static constexpr std::string_view kKeysOfKernels =
+      "compile, bounds, barrier, order, unsafe, deadline, crash, check ID, case NAME, goal, speed, "
+      "wrote `CODE`, otherwise";
+  static constexpr std::string_view kKeysOfPrograms =
+      "compile, mistake KIND, crash, prints, goal, wrote `CODE`, otherwise";
+
   Reader reader_;
+  std::string folder_;  ///< of the file, up to its slash
   Exercise exercise_;
   std::vector<std::string_view> seen_;
 };
@@ -395,7 +466,9 @@ const std::vector<Exercise>& exercises() {
   static const std::vector<Exercise> all = [] {
     std::vector<Exercise> found;
     for (const Asset& asset : assets()) {
-      if (asset.path.starts_with(kFolder)) found.push_back(parse_exercise(asset.path, asset.text));
+      if (asset.path.starts_with(kFolder) && asset.path.ends_with(".md")) {
+        found.push_back(parse_exercise(asset.path, asset.text));
+      }
     }
     std::sort(found.begin(), found.end(),
               [](const Exercise& a, const Exercise& b) { return a.id() < b.id(); });
@@ -422,7 +495,7 @@ std::string with_code(const Exercise& exercise, std::string_view source, std::st
   const Places places = places_of(source, exercise.solution);
   if (places.count != 1) {
     throw Error(fmt::format("the solution of {} occurs {} times in {}; it must occur there once",
-                            exercise.id(), places.count, exercise.source));
+                            exercise.id(), places.count, exercise.file()));
   }
   std::string text(source.substr(0, places.last));
   text += code;
@@ -431,7 +504,7 @@ std::string with_code(const Exercise& exercise, std::string_view source, std::st
 }
 
 std::string with_code(const Exercise& exercise, std::string_view code) {
-  return with_code(exercise, asset(exercise.source), code);
+  return with_code(exercise, asset(exercise.file()), code);
 }
 
 std::string starter(const Exercise& exercise) {

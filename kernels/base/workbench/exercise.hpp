@@ -43,6 +43,21 @@
 /// another), `unsafe` (an asynchronous copy or product that was not waited for), `deadline`, `crash`,
 /// `check ID`, `case NAME`, `goal`, `speed`, `wrote CODE` (the kernel has these words, which neither the
 /// source nor the hole has; white space does not count) and `otherwise`.
+///
+/// The first chapter, *First steps*, has whole programs with a `main` in place of kernels, which are judged as
+/// `tilestep inspect` sees them: `assets/exercises/first-steps/<exercise>.md` with the solved program beside it. Their
+/// form differs in this:
+///
+///     - program: guard.cu                     in place of `- source: …`
+///
+///     no `## Cases`, `## Speed` and `## Slow: …`
+///
+///     ## Goal
+///     - no coalescing                         a kind of finding that is no mistake, but slow
+///
+/// Keys of their hints: `compile`, `mistake KIND` (a kind of FindingKind), `crash` (it ends by a signal, after too
+/// long, or with a status other than 0), `prints` (its output differs from that of the solved program), `goal`,
+/// `wrote CODE` and `otherwise`.
 namespace tilestep::lab {
 
 /// Knobs to check with.
@@ -54,7 +69,7 @@ struct ExerciseCase {
 /// A bound on a number of the report that the kernel's own trace gives.
 struct ExerciseGoal {
   std::string text;     ///< as it was written, without its `in`
-  std::string id;       ///< of a measurement; or of a table
+  std::string id;       ///< of a measurement; or of a table; a program's: a kind of finding
   std::string variant;  ///< of the measurement; empty: none
   std::string column;   ///< of the table; empty: a measurement
   std::string in_case;  ///< empty: in all
@@ -89,17 +104,19 @@ enum class HintKey {
   case_,
   goal,
   speed,
+  mistake,
+  prints,
   wrote,
   otherwise
 };
 constexpr auto names_of(HintKey) {
   return std::to_array<std::string_view>({"compile", "bounds", "barrier", "order", "unsafe",
                                           "deadline", "crash", "check", "case", "goal", "speed",
-                                          "wrote", "otherwise"});
+                                          "mistake", "prints", "wrote", "otherwise"});
 }
 struct Hint {
   HintKey key = HintKey::otherwise;
-  std::string about;  ///< the check, the case, the code; empty for the others
+  std::string about;  ///< the check, the case, the kind of mistake, the code; empty for the others
   std::string text;
 };
 
@@ -107,8 +124,9 @@ struct Exercise {
   std::string lesson;  ///< "online-softmax"
   std::string name;    ///< "put-back-the-rescale"
   std::string title;
-  std::string source;  ///< "kernels/attention/online_softmax/one_pass.cu"
-  std::string task;    ///< paragraphs, with an empty line between
+  std::string source;  ///< "kernels/attention/online_softmax/one_pass.cu"; empty: it is a program
+  std::string program = {};  ///< "assets/exercises/first-steps/guard.cu"; empty: it has a source
+  std::string task;          ///< paragraphs, with an empty line between
   std::vector<ExerciseCase> cases;
   std::vector<ExerciseGoal> goals;
   std::vector<ExerciseSpeed> speeds;
@@ -119,11 +137,17 @@ struct Exercise {
 
   /// "online-softmax/put-back-the-rescale"
   std::string id() const { return lesson + "/" + name; }
+  bool is_program() const { return !program.empty(); }
+  /// The file that has the solution.
+  const std::string& file() const { return is_program() ? program : source; }
 };
 
 /// The exercise in `text`, whose path ends in `<lesson>/<exercise>.md`. Throws Error that names path and line
 /// for what is missing, twice, unknown or of another form.
 Exercise parse_exercise(std::string_view path, std::string_view text);
+
+/// The chapter of programs: their `lesson`, though no lesson of the catalog.
+inline constexpr std::string_view kFirstSteps = "first-steps";
 
 /// All that were built in, lesson by lesson in no particular order of lessons, by path. Throws as above.
 const std::vector<Exercise>& exercises();

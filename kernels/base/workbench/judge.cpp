@@ -337,10 +337,8 @@ class Judge {
         return failure.failed(hint.about);
       case HintKey::case_:
         return failure.case_name == hint.about;
-      case HintKey::wrote: {
-        const std::string code = dense(hint.about);
-        return count_in(dense(kernel_), code) > count_in(dense(starter(exercise_)), code);
-      }
+      case HintKey::wrote:
+        return wrote(exercise_, kernel_, hint.about);
       default:
         return failure.kind == hint.key;
     }
@@ -359,6 +357,11 @@ class Judge {
 
 }  // namespace
 
+bool wrote(const Exercise& exercise, std::string_view text, std::string_view code) {
+  const std::string words = dense(code);
+  return count_in(dense(text), words) > count_in(dense(starter(exercise)), words);
+}
+
 ExerciseVerdict judge(const Exercise& exercise, std::string_view kernel, const Knobs& knobs,
                       const RunKernel& run, const std::function<std::int64_t()>& draw_seed,
                       JudgeUntil until) {
@@ -367,9 +370,10 @@ ExerciseVerdict judge(const Exercise& exercise, std::string_view kernel, const K
 
 ExercisePoints points_of(const Exercise& exercise, const ExerciseVerdict& verdict, bool timed) {
   const std::size_t speeds = timed ? exercise.speeds.size() : 0;
+  const std::size_t cases = exercise.is_program() ? 1 : exercise.cases.size();
   ExercisePoints points{verdict.cases_right,
-                        static_cast<int>(exercise.cases.size() + exercise.goals.size() + speeds)};
-  if (verdict.cases_right < static_cast<int>(exercise.cases.size())) return points;
+                        static_cast<int>(cases + exercise.goals.size() + speeds)};
+  if (verdict.cases_right < static_cast<int>(cases)) return points;
   for (const GoalResult& goal : verdict.goals) points.got += goal.ok && goal.judged;
   return points;
 }

@@ -16,10 +16,11 @@ namespace tilestep::lab {
 
 /// The first failure.
 struct ExerciseFailure {
-  HintKey kind = HintKey::crash;    ///< compile … crash, check, goal or speed
-  std::string what;                 ///< one sentence without its end
-  std::vector<std::string> checks;  ///< ids of those that failed; `what` is about the first
-  std::string case_name;            ///< empty: it was not run
+  HintKey kind = HintKey::crash;  ///< compile … crash, check, goal, speed, mistake or prints
+  std::string what;               ///< one sentence without its end
+  std::vector<std::string>
+      checks;  ///< ids of those that failed, or a program's kinds of mistakes; `what` is about the first
+  std::string case_name;  ///< empty: it was not run
   simt::ThreadOrder order = simt::ThreadOrder::ascending;
   bool other_order_passes = false;  ///< right in another order of the threads
   double value = 0, bound = 0;      ///< of a check: error and tolerance; of a goal
@@ -49,7 +50,7 @@ struct ExerciseVerdict {
       0;  ///< in every order of the threads; all that would be only if the judge goes on
 };
 
-/// A point for each case and each goal; goals count where all cases are right.
+/// A point for each case and each goal; goals count where all cases are right. A program is one case.
 struct ExercisePoints {
   int got = 0, most = 0;
 };
@@ -74,6 +75,17 @@ using RunRace = std::function<Report(const ExerciseSpeed& speed)>;
 ExerciseVerdict judge(const Exercise& exercise, std::string_view kernel, const Knobs& knobs,
                       const RunKernel& run, const std::function<std::int64_t()>& draw_seed,
                       JudgeUntil until = JudgeUntil::failure);
+
+/// Whether `text` has `code` more often than the file that the student started from; white space does not count.
+bool wrote(const Exercise& exercise, std::string_view text, std::string_view code);
+
+/// Compiles and runs a whole program: the report of `tilestep inspect`, with other orders of its threads. Throws
+/// SourceError where it does not compile, Error where it leaves no report, Error (unavailable) where none can be run.
+using RunProgram = std::function<Report(std::string_view text)>;
+/// Judges `text`, the student's whole program: it has to end with status 0 and no mistake, print the same as the
+/// solved program, which `run` runs too, and reach the goals. Throws Error (unavailable) as `run` does.
+ExerciseVerdict judge_program(const Exercise& exercise, std::string_view text,
+                              const RunProgram& run);
 
 /// `verdict`, for a passing one, with the measured rates of the exercise added.
 ExerciseVerdict judge_speed(const Exercise& exercise, ExerciseVerdict verdict, const RunRace& race);

@@ -63,6 +63,57 @@ TEST_CASE("a class is checked in a folder, each file in a process of its own",
   CHECK(all[0].at("seconds").get<double>() > 0);
 }
 
+TEST_CASE("a class's folder may have kernels and programs, the latter compiled in the sandbox too",
+          "[exercise_sandbox]") {
+  if (!app::sandbox_status().available) return tests::skip(app::sandbox_status().reason);
+  const tests::TemporaryFolder folder, secret;
+  const lab::Exercise& dice = lab::exercise("first-steps/6-count-dice");
+  const std::string mark = "// tilestep exercise " + dice.id() + "\n";
+  write(secret.path() / "secret.hpp", "");
+  write(folder.path() / "ada" / "dice.cu", mark + lab::with_code(dice, dice.solution));
+  write(folder.path() / "ada" / "rescale.cu", solved());
+  write(folder.path() / "bob" / "dice.cu", lab::starter(dice));
+  write(folder.path() / "cem" / "dice.cu", mark + "#include \"" +
+                                               (secret.path() / "secret.hpp").string() + "\"\n" +
+                                               lab::with_code(dice, dice.solution));
+  const auto checked = run_tilestep({"exercise", "check", folder.path().string(), "--json"});
+  INFO(checked.out << checked.err);
+  CHECK(checked.code == 1);
+  const auto all = checked.json();
+  REQUIRE(all.size() == 4);
+  CHECK(all[0].at("ok") == true);
+  CHECK(all[0].at("points") == 1);
+  CHECK(all[0].at("failed").is_null());
+  CHECK(all[1].at("ok") == true);
+  CHECK(all[1].at("exercise") == kRescale);
+  CHECK(all[2].at("failed").at("kind") == "mistake");
+  CHECK(all[2].at("failed").at("checks").at(0) == "global_race");
+  CHECK(all[2].at("points") == 0);
+  CHECK(all[2].at("of") == 1);
+  // The compiler sees no file but the student's own.
+  CHECK(all[3].at("failed").at("kind") == "compile");
+  CHECK(all[3].at("failed").at("line") == 2);
+  const auto trusted =
+      run_tilestep({"exercise", "check", (folder.path() / "cem").string(), "--json", "--trust"});
+  CHECK(trusted.code == 0);
+}
+
+TEST_CASE("a solved program is kept as progress, and says where it is judged",
+          "[exercise_sandbox]") {
+  const tests::TemporaryFolder folder;
+  const lab::Exercise& dice = lab::exercise("first-steps/6-count-dice");
+  write(folder.path() / "dice.cu",
+        "// tilestep exercise " + dice.id() + "\n" + lab::with_code(dice, dice.solution));
+  const auto checked = run_tilestep(
+      {"exercise", "check", (folder.path() / "dice.cu").string(), "--backend", "cuda", "--trust"},
+      "", {{"XDG_STATE_HOME", folder.path().string()}});
+  INFO(checked.out << checked.err);
+  CHECK(checked.code == 0);
+  CHECK(checked.out.find("judged under emulation") != std::string::npos);
+  CHECK(tests::file_text(folder.path() / "tilestep" / "progress.json").find(dice.id()) !=
+        std::string::npos);
+}
+
 /// A port of this machine that somebody listens on.
 class Listener {
  public:

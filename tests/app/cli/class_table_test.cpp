@@ -34,6 +34,21 @@ TEST_CASE("a class's table has a row for each student and exercise", "[cli]") {
   CHECK(row(5) == "eve|none/such|0||0.0||");
 }
 
+TEST_CASE("a class's table has the first steps beside the lessons", "[cli]") {
+  const std::string pad = "coalescing/pad-the-tile", bias = "first-steps/8-add-a-bias";
+  CheckedFile reached = handed_in("bob/bias.cu", bias, 1, 2);
+  reached.verdict.goals = {{"no coalescing", 0, true}};
+  const lab::Table table = class_table(
+      "class", {handed_in("ada/pad.cu", pad, 1, 2), handed_in("ada/bias.cu", bias, 1, 2), reached},
+      false);
+  REQUIRE(table.rows.size() == 4);
+  const auto cells = [&](std::size_t row) {
+    return table.text(row, 1) + " " + table.text(row, 2) + "/" + table.text(row, 3);
+  };
+  CHECK(cells(1) == bias + " 1/2");
+  CHECK(cells(3) == bias + " 2/2");
+}
+
 TEST_CASE("a class's table tells files of one text, save the exercise as it was given", "[cli]") {
   const std::string pad = "coalescing/pad-the-tile",
                     rescale = "online-softmax/put-back-the-rescale";

@@ -30,6 +30,7 @@
 #include "kernels/evidence.hpp"
 #include "tests/app/child.hpp"
 #include "tests/catch.hpp"
+#include "tests/kernels/base/workbench/own_cache.hpp"
 #include "tests/part.hpp"
 #include "tests/paths.hpp"
 
@@ -326,6 +327,50 @@ TEST_CASE("every hole and every wrong attempt fails with a hint, every solution 
   for (const lab::Lesson* each : lessons()) {
     if (only != nullptr && each->info().id != only) continue;
     check_attempts(each->info().id);
+  }
+}
+
+// ---- programs -----------------------------------------------------------------------------------
+
+TEST_CASE("every hole and every wrong program fails with a hint, every solved program passes",
+          "[exercise_programs]") {
+  const tests::KeptCache cache;
+  const tests::TemporaryFolder folder;
+  std::map<std::string, Attempt> attempts;  // by file
+  tests::Part part("exercises of first-steps", 3);
+  for (const lab::Exercise& one : lab::exercises()) {
+    if (!one.is_program() || part.skips()) continue;
+    std::vector<Attempt> all = {{&one, "the hole", one.hole, "", false},
+                                {&one, "the solution", one.solution, "", true}};
+    for (const auto& wrong : one.wrong) {
+      all.push_back({&one, wrong.name, wrong.code, wrong.says, false});
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const fs::path file = folder.path() / fmt::format("{}-{}.cu", one.name, i);
+      std::ofstream(file) << fmt::format("// tilestep exercise {}\n", one.id())
+                          << lab::with_code(one, all[i].code);
+      attempts.emplace(file.string(), std::move(all[i]));
+    }
+  }
+  const auto checked =
+      tests::run_tilestep({"exercise", "check", folder.path().string(), "--json", "--trust"});
+  INFO(checked.err);
+  const nlohmann::json verdicts = checked.json();
+  REQUIRE(verdicts.size() == attempts.size());
+  REQUIRE(attempts.size() >= 10);
+  for (const nlohmann::json& verdict : verdicts) {
+    const Attempt& attempt = attempts.at(verdict.at("file").get<std::string>());
+    const std::string sentence = verdict.at("sentence"), hint = verdict.at("hint");
+    INFO(attempt.exercise->id() << ", " << attempt.name << ": " << sentence << " | " << hint);
+    CHECK(verdict.at("ok") == attempt.passes);
+    CHECK(hint.empty() == attempt.passes);
+    const bool helps = tests::contains(sentence + " " + hint, attempt.says);
+    CHECK(helps);
+    if (attempt.passes) continue;
+    const std::string kind = verdict.at("failed").at("kind");
+    const bool of_program = kind == "mistake" || kind == "prints" || kind == "goal";
+    CHECK(of_program);
+    if (kind != "prints") CHECK(verdict.at("failed").at("line").get<int>() > 1);
   }
 }
 

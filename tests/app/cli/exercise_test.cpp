@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -144,6 +145,239 @@ TEST_CASE("what is wrong in an exercise is said with its line", "[exercise]") {
   CHECK(contains(refusal("- check final_output: One.", "- check: One."), "is no hint"));
   CHECK(contains(refusal("  e;\n```\n\n- says: no\n", "  e;\n"), "never ends"));
   CHECK(contains(error_of([] { lab::parse_exercise("One.md", text_with()); }), "path"));
+}
+
+// ---- programs -----------------------------------------------------------------------------------
+
+constexpr const char* kProgramPath = "assets/exercises/first-steps/one.md";
+
+/// A small exercise that is a program, with `from` replaced by `to`.
+std::string program_with(std::string_view from = "", std::string_view to = "") {
+  std::string text = text_with();
+  const auto replace = [&](std::string_view old, std::string_view by) {
+    const std::size_t at = text.find(old);
+    REQUIRE(at != text.npos);
+    text.replace(at, old.size(), by);
+  };
+  replace("- source: kernels/attention/online_softmax/one_pass.cu", "- program: one.cu");
+  replace("## Cases\n\n- plain:\n- rising: preset=rising keys=48\n\n", "");
+  replace("- rescales in rising <= 3\n- tiles.l of it >= 0.5\n", "- no coalescing\n");
+  const std::size_t speed = text.find("## Speed"), solution = text.find("## Solution");
+  text.erase(speed, solution - speed);
+  replace("- check final_output: One.", "- mistake bounds: One.");
+  replace("- case rising: Two", "- prints: Two");
+  if (!from.empty()) replace(from, to);
+  return text;
+}
+
+std::string program_refusal(std::string_view from, std::string_view to) {
+  return error_of([&] { lab::parse_exercise(kProgramPath, program_with(from, to)); });
+}
+
+TEST_CASE("an exercise has a program in place of a source", "[exercise]") {
+  const lab::Exercise one = lab::parse_exercise(kProgramPath, program_with());
+  CHECK(one.is_program());
+  CHECK(one.source.empty());
+  CHECK(one.program == "assets/exercises/first-steps/one.cu");
+  CHECK(one.file() == one.program);
+  CHECK(one.task == "The task.");
+  CHECK(one.cases.empty());
+  REQUIRE(one.goals.size() == 1);
+  CHECK(one.goals[0].text == "no coalescing");
+  CHECK(one.goals[0].id == "coalescing");
+  REQUIRE(one.hints.size() == 4);
+  CHECK(one.hints[0].key == lab::HintKey::mistake);
+  CHECK(one.hints[0].about == "bounds");
+  CHECK(one.hints[1].key == lab::HintKey::prints);
+  CHECK(lab::points_of(one, {}, true).most == 2);
+}
+
+TEST_CASE("what is wrong in a program's exercise is said with its line", "[exercise]") {
+  for (const char* name : {"", "one", "One.cu", "../one.cu", "first-steps/one.cu", ".cu"}) {
+    CAPTURE(name);
+    CHECK(contains(program_refusal("- program: one.cu", std::string("- program: ") + name),
+                   "line 3"));
+  }
+  CHECK(contains(program_refusal("- program: one.cu", "- program: one.cu\n- source: kernels/a.cu"),
+                 "line 4 names a second file"));
+  CHECK(contains(program_refusal("## Goal", "## Cases\n\n- plain:\n\n## Goal"),
+                 "has a section 'Cases', which no program has"));
+  CHECK(contains(program_refusal("## Goal", "## Speed\n\n- a of b >= 1\n\n## Goal"),
+                 "has a section 'Speed'"));
+  CHECK(contains(program_refusal("## Wrong: first", "## Slow: first"), "three or more"));
+  for (const char* goal : {"- no bounds", "- no", "- no such", "- coalescing", "- rescales <= 3"}) {
+    CAPTURE(goal);
+    CHECK(contains(program_refusal("- no coalescing", goal), "line 9 is no goal of a program"));
+  }
+  for (const char* kind : {"coalescing", "crash", "such"}) {
+    CAPTURE(kind);
+    CHECK(contains(program_refusal("- mistake bounds", std::string("- mistake ") + kind),
+                   "is no kind of mistake"));
+  }
+  CHECK(contains(program_refusal("- mistake bounds", "- mistake"), "is no hint"));
+  CHECK(contains(program_refusal("- mistake bounds", "- check final_output"),
+                 "one of compile, mistake KIND"));
+  CHECK(contains(program_refusal("- prints: Two", "- order: Two"), "is no hint"));
+  CHECK(contains(refusal("- check final_output: One.", "- mistake bounds: One."), "is no hint"));
+  CHECK(contains(refusal("- case rising: Two", "- prints: Two"), "is no hint"));
+}
+
+TEST_CASE("the first steps are eight programs, whose solutions stand in them", "[exercise]") {
+  int count = 0;
+  for (const lab::Exercise& one : lab::exercises()) {
+    CHECK(one.is_program() == (one.lesson == lab::kFirstSteps));
+    if (!one.is_program()) continue;
+    INFO(one.id());
+    ++count;
+    const std::string_view program = lab::asset(one.program);
+    CHECK(lab::with_code(one, one.solution) == program);
+    const auto lines = std::count(program.begin(), program.end(), '\n');
+    CHECK((lines >= 40 && lines <= 70));
+    CHECK(contains(program, "int main()"));
+    const std::string starter = lab::starter(one);
+    CHECK(lab::exercise_id_of(starter) == one.id());
+    CHECK(contains(starter, "// " + one.title));
+    CHECK(starter.ends_with("\n\n" + lab::with_code(one, one.hole)));
+  }
+  CHECK(count == 8);
+  for (const lab::Lesson* lesson : lessons()) CHECK(lesson->info().id != lab::kFirstSteps);
+}
+
+/// The report of a program that prints `printed`.
+lab::Report program_report(const std::string& printed, int status = 0) {
+  lab::Report report;
+  lab::Table findings{"findings",
+                      "",
+                      {"kind", "mistake", lab::whole("line"), lab::whole("other_line"),
+                       lab::whole("launch"), "text", "lesson"}};
+  lab::Table launches{"launches", "", {lab::whole("launch")}};
+  launches.add({1});
+  report.tables = {findings, launches};
+  report.trace = nlohmann::json{{"printed", printed}, {"status", status}};
+  return report;
+}
+
+lab::Report with_finding(lab::Report report, const char* kind, bool mistake, int line) {
+  report.tables[0].add({kind, mistake ? "yes" : "no", line == 0 ? lab::Cell() : lab::Cell(line),
+                        lab::Cell(), lab::Cell(), std::string("it says ") + kind, ""});
+  return report;
+}
+
+/// One of the first steps, judged where the student's program has this report; the solved one prints "4\n5\n".
+lab::ExerciseVerdict program_verdict(const std::function<lab::Report()>& run,
+                                     const std::string& text = "int main() {}") {
+  lab::Exercise one = lab::parse_exercise(kProgramPath, program_with());
+  // The judge compares with the starter: a block that is in the program.
+  const lab::Exercise& real = lab::exercise("first-steps/1-scale-a-vector");
+  one.program = real.program;
+  one.solution = real.solution;
+  return lab::judge_program(one, text, [&](std::string_view source) {
+    return source == text ? run() : program_report("4\n5\n");
+  });
+}
+
+TEST_CASE("a program passes that has no mistake and prints what the solved one prints",
+          "[exercise]") {
+  const auto good = program_verdict([] { return program_report("4\n5\n"); });
+  CHECK(good.ok);
+  CHECK(good.cases_right == 1);
+  CHECK(good.hint.empty());
+  CHECK(contains(good.sentence, "no coalescing finding"));
+  REQUIRE(good.goals.size() == 1);
+  CHECK(good.goals[0].ok);
+  CHECK(good.goals[0].value == 0);
+  // Slow in another way than the goal asks for.
+  CHECK(program_verdict([] {
+          return with_finding(program_report("4\n5\n"), "divergence", false, 7);
+        }).ok);
+}
+
+TEST_CASE("a program's verdict names the mistake and its line", "[exercise]") {
+  const auto failed = [](const std::function<lab::Report()>& run, lab::HintKey kind, int line,
+                         std::string_view says, std::string_view hint) {
+    const auto verdict = program_verdict(run);
+    INFO(verdict.sentence);
+    CHECK_FALSE(verdict.ok);
+    REQUIRE(verdict.failed);
+    CHECK(verdict.failed->kind == kind);
+    CHECK(verdict.failed->line == line);
+    CHECK(contains(verdict.sentence, says));
+    CHECK(verdict.hint == hint);
+    return verdict;
+  };
+  using lab::HintKey;
+  const auto wrong = failed(
+      [] {
+        return with_finding(with_finding(program_report("4\n5\n"), "bounds", true, 7), "leak", true,
+                            9);
+      },
+      HintKey::mistake, 7, "Not yet: it says bounds (bounds, line 7).", "One.");
+  CHECK(wrong.failed->checks == std::vector<std::string>{"bounds", "leak"});
+  CHECK(wrong.cases_right == 0);
+  CHECK_FALSE(wrong.goals[0].ok);
+  failed([] { return with_finding(program_report("4\n5\n"), "leak", true, 0); }, HintKey::mistake,
+         0, "it says leak (leak).", "Four.");
+  failed([] { return with_finding(program_report(""), "crash", true, 3); }, HintKey::crash, 3,
+         "it says crash", "Four.");
+  failed([] { return program_report("4\n5\n", 2); }, HintKey::crash, 0, "ends with status 2",
+         "Four.");
+  failed([] { return program_report("4\n6\n"); }, HintKey::prints, 0,
+         "line 2 of the output is '6', and the solved program prints '5'", "Two, which goes on.");
+  failed([] { return program_report("4\n"); }, HintKey::prints, 0, "is nothing, and the solved",
+         "Two, which goes on.");
+  failed([] { return program_report("4\n5\n6\n"); }, HintKey::prints, 0,
+         "line 3 of the output is '6', and the solved program prints nothing",
+         "Two, which goes on.");
+  failed(
+      [] {
+        lab::Report report = program_report("4\n5\n");
+        report.tables[1].rows.clear();
+        return report;
+      },
+      HintKey::prints, 0, "launches no kernel", "Two, which goes on.");
+  const auto slow =
+      failed([] { return with_finding(program_report("4\n5\n"), "coalescing", false, 8); },
+             HintKey::goal, 8, "the results are right, but it says coalescing", "Four.");
+  CHECK(slow.cases_right == 1);
+  CHECK(slow.goals[0].value == 1);
+  CHECK_FALSE(slow.goals[0].ok);
+  failed(
+      []() -> lab::Report {
+        throw lab::SourceError("it does not compile", {{3, 1, lab::Severity::error, ""}});
+      },
+      HintKey::compile, 3, "does not compile", "Four.");
+  failed([]() -> lab::Report { throw Error("it left no report", ExitCode::check_failed); },
+         HintKey::crash, 0, "left no report", "Four.");
+  // A process that leaves things out of its report does not pass.
+  for (const std::size_t table : {std::size_t{0}, std::size_t{1}}) {
+    failed(
+        [&] {
+          lab::Report report = program_report("4\n5\n");
+          report.tables.erase(report.tables.begin() + static_cast<std::ptrdiff_t>(table));
+          return report;
+        },
+        HintKey::crash, 0, "report is incomplete", "Four.");
+  }
+  const auto leaks = [] { return with_finding(program_report("4\n5\n"), "leak", true, 3); };
+  CHECK(program_verdict(leaks, "y = x? a:b").hint == "Three.");
+}
+
+TEST_CASE("a program that cannot be run is nobody's mistake", "[exercise]") {
+  CHECK(contains(error_of([] {
+                   program_verdict([]() -> lab::Report {
+                     throw Error("there is no C++ compiler here", ExitCode::unavailable);
+                   });
+                 }),
+                 "no C++ compiler"));
+  const lab::Exercise& one = lab::exercise("first-steps/1-scale-a-vector");
+  CHECK(contains(error_of([&] {
+                   lab::judge_program(one, "a", [](std::string_view text) {
+                     lab::Report report = program_report("4\n");
+                     if (text != "a") report.checks = {{"mistakes", false, 1, 0, ""}};
+                     return report;
+                   });
+                 }),
+                 "the solved program of first-steps/1-scale-a-vector fails"));
 }
 
 TEST_CASE("every lesson has three exercises, whose solutions stand in its source", "[exercise]") {
@@ -456,6 +690,17 @@ TEST_CASE("exercise list says what there is, and solutions on asking alone", "[e
   const auto solution = run_tilestep({"exercise", "list", kRescale, "--solution"});
   CHECK(contains(solution.out, lab::exercise(kRescale).solution));
   CHECK(run_tilestep({"exercise", "list", "--solution"}).code == 2);
+  // The first steps come first.
+  CHECK(run_tilestep({"exercise", "list"}).out.starts_with("first-steps/1-scale-a-vector  "));
+  const auto steps = run_tilestep({"exercise", "list", "first-steps"});
+  CHECK(std::count(steps.out.begin(), steps.out.end(), '\n') == 8);
+  const lab::Exercise& step = lab::exercise("first-steps/6-count-dice");
+  CHECK_FALSE(contains(run_tilestep({"exercise", "list", step.id()}).out, step.solution));
+  CHECK(contains(run_tilestep({"exercise", "list", step.id(), "--solution"}).out, step.solution));
+  const auto data = run_tilestep({"exercise", "list", "first-steps", "--json"}).json();
+  REQUIRE(data.size() == 8);
+  CHECK(data[5].at("program") == step.program);
+  CHECK_FALSE(data[5].contains("source"));
   const auto none = run_tilestep({"exercise", "list", "online-softmax/none"});
   CHECK(none.code == 2);
   CHECK(contains(none.err, "put-back-the-rescale"));
@@ -484,6 +729,20 @@ TEST_CASE("exercise reset loses nothing", "[exercise]") {
   CHECK(reset({"--force"}).code == 0);
   CHECK(tests::file_text(file) == lab::starter(lab::exercise(kRescale)));
   CHECK(tests::file_text(file.string() + ".bak") == "mine");
+}
+
+TEST_CASE("exercise reset writes a program with its task", "[exercise]") {
+  const tests::TemporaryFolder folder;
+  const auto reset = run_tilestep(
+      {"exercise", "reset", "first-steps", "6-count-dice", "--out", folder.path().string()});
+  CHECK(reset.code == 0);
+  const std::string text = tests::file_text(folder.path() / "6-count-dice.cu");
+  CHECK(text.starts_with("// tilestep exercise first-steps/6-count-dice\n//\n// Count dice\n"));
+  CHECK(contains(text, "exactly once.\n\n// Counts how often"));
+  CHECK(contains(text, "counts[bin]++;"));
+  CHECK_FALSE(contains(text, "  atomicAdd("));
+  CHECK(contains(run_tilestep({"exercise", "reset", "first-steps", "none", "--out", "a"}).err,
+                 "those of first-steps are: 1-scale-a-vector"));
 }
 
 TEST_CASE("exercise check refuses what it cannot check", "[exercise]") {

@@ -83,13 +83,14 @@ TEST_CASE("each kind of finding names the stop and the exercise that teach it", 
     const auto kind = static_cast<inspect::Kind>(i);
     const inspect::Taught* taught = inspect::taught_by(kind);
     INFO(name_of(kind));
-    CHECK((taught != nullptr) == (titles.count(kind) > 0));
+    CHECK((taught != nullptr && taught->stop > 0) == (titles.count(kind) > 0));
     if (taught == nullptr) continue;
+    CHECK_NOTHROW(lab::exercise(taught->exercise));
+    if (taught->stop == 0) continue;
     const scenes::Guide guide =
         scenes::parse_guide(scenes::lesson_text(taught->lesson), lesson(taught->lesson).knobs());
     REQUIRE(taught->stop <= std::ssize(guide.stops));
     CHECK(guide.stops[static_cast<std::size_t>(taught->stop) - 1].title == titles.at(kind));
-    CHECK_NOTHROW(lab::exercise(taught->exercise));
   }
 }
 
