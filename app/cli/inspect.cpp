@@ -159,27 +159,33 @@ int open_window(const InspectArguments& arguments, const std::string& program) {
   options.shell.text_scale = static_cast<float>(options.shell.kept.text_scale);
   options.settings = &settings;
   options.shell.progress = progress_path();
-  options.shell.inspects = fs::absolute(arguments.file);
+  options.shell.inspect_page = arguments.file.empty();
+  if (!arguments.file.empty()) options.shell.inspects = fs::absolute(arguments.file);
   options.shell.trust = arguments.trust;
   options.shell.inspect_words = how_it_runs(arguments);
   return run_window(options);
+}
+
+ShotOptions shot_options(const InspectArguments& arguments) {
+  ShotOptions options;
+  const Size size = parse_size(arguments.size);
+  options.width = size.width;
+  options.height = size.height;
+  options.out = arguments.shot;
+  options.force = arguments.force;
+  options.shell.still = true;
+  options.shell.theme = arguments.theme == "light" ? ui::ThemeKind::light : ui::ThemeKind::dark;
+  options.shell.presenter = arguments.presenter;
+  options.shell.text_scale = static_cast<float>(arguments.text_scale);
+  options.shell.inspect_tab = tab_of(arguments.tab);
+  return options;
 }
 
 /// The window as it shows the report, or the costliest request alone.
 void take_picture(const InspectArguments& arguments, const lab::Report& report,
                   const std::string& text) {
   if (arguments.shot.ends_with(".png")) {
-    ShotOptions options;
-    const Size size = parse_size(arguments.size);
-    options.width = size.width;
-    options.height = size.height;
-    options.out = arguments.shot;
-    options.force = arguments.force;
-    options.shell.still = true;
-    options.shell.theme = arguments.theme == "light" ? ui::ThemeKind::light : ui::ThemeKind::dark;
-    options.shell.presenter = arguments.presenter;
-    options.shell.text_scale = static_cast<float>(arguments.text_scale);
-    options.shell.inspect_tab = tab_of(arguments.tab);
+    ShotOptions options = shot_options(arguments);
     options.shell.inspected =
         std::make_shared<const Inspected>(Inspected{arguments.file, text, report});
     return take_shot(options);
@@ -197,8 +203,21 @@ void take_picture(const InspectArguments& arguments, const lab::Report& report,
                arguments.force);
 }
 
+/// Without a file: the page that asks for one, in the window or drawn.
+int open_page(const InspectArguments& arguments, const std::string& program) {
+  if (arguments.shot.ends_with(".png")) {
+    require_output(arguments.shot, arguments.force);
+    ShotOptions options = shot_options(arguments);
+    options.shell.inspect_page = true;
+    take_shot(options);
+    return static_cast<int>(ExitCode::good);
+  }
+  if (!arguments.text && has_display()) return open_window(arguments, program);
+  throw Error("name a CUDA file: tilestep inspect FILE.cu");
+}
+
 int inspect_file(const InspectArguments& arguments, const std::string& program) {
-  if (arguments.file.empty()) throw Error("name a CUDA file: tilestep inspect FILE.cu");
+  if (arguments.file.empty()) return open_page(arguments, program);
   const inspect::Gpu& gpu = inspect::gpu_named(arguments.gpu);
   const bool asked = arguments.json || arguments.text || !arguments.html.empty() ||
                      !arguments.shot.empty() || !arguments.kernel.empty() || arguments.launch > 0 ||

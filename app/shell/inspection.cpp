@@ -10,6 +10,7 @@
 
 #include "app/keep/place.hpp"
 #include "kernels/base/lab/sentence.hpp"
+#include "kernels/base/workbench/exercise.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -18,6 +19,29 @@ namespace fs = std::filesystem;
 
 constexpr double kLook_s = 0.25;
 constexpr std::chrono::minutes kLongest{4};
+
+/// Of `tilestep exercise check FILE --json`; nothing: it was not judged.
+std::optional<StepVerdict> verdict_in(const std::string& output) {
+  const auto json = nlohmann::json::parse(output, nullptr, false);
+  const auto& one = json.is_array() && !json.empty() ? json.front() : json;
+  if (!one.is_object() || !one.contains("ok") || !one.at("ok").is_boolean()) return std::nullopt;
+  const auto text = [&](const char* name) {
+    const auto found = one.find(name);
+    return found != one.end() && found->is_string() ? lab::shown(found->get<std::string>())
+                                                    : std::string();
+  };
+  return StepVerdict{one.at("ok"), text("sentence"), text("hint")};
+}
+
+/// "first-steps/6-count-dice" where the text is that exercise's.
+std::string step_of(const std::string& source) {
+  const std::string id = lab::exercise_id_of(source);
+  if (!id.starts_with(std::string(lab::kFirstSteps) + "/")) return {};
+  const auto& all = lab::exercises();
+  const bool known =
+      std::any_of(all.begin(), all.end(), [&](const auto& each) { return each.id() == id; });
+  return known ? id : std::string();
+}
 
 }  // namespace
 
@@ -39,6 +63,8 @@ void Inspection::close() {
   now_ = {};
   has_report_ = trusted_ = false;
   failure_.clear();
+  exercise_.clear();
+  verdict_.reset();
   requests_.clear();
   paths_.clear();
   chosen_ = -1;
@@ -75,13 +101,23 @@ void Inspection::run() {
   std::vector<std::string> words = {program_, "inspect", now_.file.string(), "--json"};
   if (trusted_) words.emplace_back("--trust");
   words.insert(words.end(), words_.begin(), words_.end());
-  ran_ = std::async(std::launch::async, [words, stops = stops_] {
-    return workbench::run_program(words, kLongest, 0, [&] { return stops->load(); });
+  exercise_ = step_of(now_.source);
+  std::vector<std::string> check;
+  if (!exercise_.empty()) {
+    check = {program_, "exercise", "check", now_.file.string(), "--json"};
+    if (trusted_) check.emplace_back("--trust");
+  }
+  ran_ = std::async(std::launch::async, [words, check, stops = stops_] {
+    const auto stop = [&] { return stops->load(); };
+    Answers answers{workbench::run_program(words, kLongest, 0, stop), {}};
+    if (!check.empty()) answers.checked = workbench::run_program(check, kLongest, 0, stop);
+    return answers;
   });
 }
 
 void Inspection::take(lab::Report report) {
   now_.report = std::move(report);
+  exercise_ = step_of(now_.source);
   // A main that was added stands behind the file's text.
   if (const auto main = now_.report.trace->find("main");
       main != now_.report.trace->end() && main->is_string())
@@ -165,8 +201,11 @@ bool Inspection::update(double now_s) {
   if (ran_.valid() && ran_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
     changed = true;
     has_report_ = false;
+    verdict_.reset();
     try {
-      const workbench::Ran ran = ran_.get();
+      const Answers answers = ran_.get();
+      const workbench::Ran& ran = answers.inspected;
+      if (!exercise_.empty()) verdict_ = verdict_in(answers.checked.output);
       const auto json = nlohmann::json::parse(ran.output, nullptr, false);
       if (!json.is_discarded() && json.is_object()) {
         take(lab::report_from_json(json));

@@ -20,6 +20,12 @@ namespace tilestep::app {
 inline constexpr std::array<std::string_view, 5> kInspectTabs = {"found", "accesses", "launches",
                                                                  "program", "printed"};
 
+/// The verdict on a file that is an exercise of the chapter *First steps*.
+struct StepVerdict {
+  bool ok = false;
+  std::string sentence, hint;
+};
+
 /// A CUDA file and what was found in it.
 struct Inspected {
   std::filesystem::path file;
@@ -56,6 +62,10 @@ class Inspection {
   /// Nothing: it runs for the first time, or failed.
   const lab::Report* report() const { return has_report_ ? &now_.report : nullptr; }
   const std::string& failure() const { return failure_; }
+  /// The exercise that the file's first comment names; empty: none of *First steps*.
+  const std::string& exercise() const { return exercise_; }
+  /// Null: it is no exercise, or was not judged.
+  const StepVerdict* verdict() const { return verdict_ ? &*verdict_ : nullptr; }
   bool needs_trust() const;
 
   /// The costliest requests of each line, by line.
@@ -83,7 +93,12 @@ class Inspection {
   bool has_report_ = false, trusted_ = false;
   std::string failure_;
   std::shared_ptr<std::atomic<bool>> stops_;
-  std::future<workbench::Ran> ran_;
+  struct Answers {
+    workbench::Ran inspected, checked;  ///< the second only of an exercise
+  };
+  std::future<Answers> ran_;
+  std::string exercise_;
+  std::optional<StepVerdict> verdict_;
   std::filesystem::file_time_type saved_{};
   double looked_s_ = -1;
   std::vector<scenes::InspectedRequest> requests_;

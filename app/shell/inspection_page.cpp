@@ -8,6 +8,7 @@
 
 #include "app/shell/shell_state.hpp"
 #include "kernels/base/lab/plural.hpp"
+#include "kernels/base/workbench/exercise.hpp"
 #include "scenes/ui/picture_view.hpp"
 #include "scenes/ui/roofline.hpp"
 
@@ -177,7 +178,26 @@ void draw_finding(ShellState& state, const lab::Table& table, std::size_t row) {
   ui::space(6);
 }
 
+/// The task of an exercise, and how the program does.
+void draw_step(const Inspection& inspection) {
+  if (inspection.exercise().empty()) return;
+  const lab::Exercise& exercise = lab::exercise(inspection.exercise());
+  if (const StepVerdict* verdict = inspection.verdict()) {
+    ui::paragraph(verdict->ok ? "Solved" : verdict->sentence, Font::body_bold,
+                  verdict->ok ? Role::good : Role::text);
+    ui::map("step_verdict", verdict->ok ? "Solved" : verdict->sentence, verdict->hint,
+            ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+    if (!verdict->ok && !verdict->hint.empty()) ui::paragraph("Hint: " + verdict->hint);
+    ui::space(6);
+  }
+  ui::paragraph(exercise.task, Font::body, Role::muted);
+  ui::map("step_task", exercise.title, exercise.task, ImGui::GetItemRectMin(),
+          ImGui::GetItemRectMax());
+  ui::space(10);
+}
+
 void draw_findings(ShellState& state) {
+  draw_step(state.inspection);
   const lab::Table* table = state.inspection.report()->table("findings");
   if (table == nullptr || table->rows.empty() || table->columns.size() < 9) {
     ui::empty_state("No mistake found", "And no request that moves much more than it needs.");
@@ -305,6 +325,31 @@ void draw_tabs(ShellState& state) {
   ImGui::EndChild();
 }
 
+/// The chapter of whole programs: each opens in the user's own folder, to be changed in an editor.
+void draw_steps(ShellState& state) {
+  ui::space(20);
+  ui::text("First steps", Font::body_bold);
+  ui::space(4);
+  ui::paragraph(
+      "Eight programs for those who have never written CUDA, each with one mistake. One opens as a "
+      "file in your documents folder; change it in your editor, and it is judged when you save "
+      "it.");
+  ui::space(8);
+  const auto progress = state.progress.lessons.find(std::string(lab::kFirstSteps));
+  const float wide = px(300), room = ImGui::GetContentRegionAvail().x;
+  const int columns = std::max(1, static_cast<int>(room / (wide + px(8))));
+  int at = 0;
+  for (const lab::Exercise& each : lab::exercises()) {
+    if (each.lesson != lab::kFirstSteps) continue;
+    const bool solved =
+        progress != state.progress.lessons.end() && progress->second.exercises.count(each.id()) > 0;
+    if (at++ % columns != 0) ImGui::SameLine(0, px(8));
+    const std::string label = fmt::format("{} {}{}", at, each.title, solved ? "  (solved)" : "");
+    if (ui::button(fmt::format("step_{}", at), label, {.width = std::min(wide, room) / px(1)}))
+      state.open_step(each);
+  }
+}
+
 /// Where there is no file yet: its path can be typed, or the file dropped.
 void draw_chooser(ShellState& state) {
   ui::text("Any CUDA file", Font::title);
@@ -325,6 +370,8 @@ void draw_chooser(ShellState& state) {
   ui::map("inspect_path", "Path of a CUDA file", state.inspect_path.data(), ImGui::GetItemRectMin(),
           ImGui::GetItemRectMax());
   if (entered && state.inspect_path[0] != '\0') state.inspect(state.inspect_path.data());
+  if (!state.inspect_refused.empty()) ui::paragraph(state.inspect_refused, Font::body, Role::wrong);
+  draw_steps(state);
 }
 
 /// Name, what came out, and what can be done.

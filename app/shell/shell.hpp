@@ -74,6 +74,7 @@ struct ShellOptions {
   /// A CUDA file to inspect at the start; empty: none.
   std::filesystem::path inspects = {};
   std::vector<std::string> inspect_words = {};  ///< what `tilestep inspect` is given beside it
+  bool inspect_page = false;                    ///< begins at the page of CUDA files, without one
   int inspect_tab = 0;                          ///< of its page, in the order of kInspectTabs
   /// One that was run already, to be shown.
   std::shared_ptr<const Inspected> inspected = {};

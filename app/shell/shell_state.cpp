@@ -7,6 +7,8 @@
 #include <chrono>
 #include <utility>
 
+#include "app/file.hpp"
+#include "app/keep/place.hpp"
 #include "app/shell/steps.hpp"
 #include "kernels/catalog.hpp"
 
@@ -73,6 +75,7 @@ ShellState::ShellState(LabClient& lab, const ShellOptions& options)
     inspect(options.inspects, options.inspect_words);
     if (options.trust) inspection.trust();
   }
+  if (options.inspect_page) choose_inspected();
   if (options.inspected) {
     inspection.show(*options.inspected);
     inspect_tab = options.inspect_tab;
@@ -268,6 +271,20 @@ void ShellState::inspect(const std::filesystem::path& file, std::vector<std::str
   inspection.open(file, std::move(words));
   inspect_tab = 0;
   show_inspection();
+}
+
+void ShellState::open_step(const lab::Exercise& exercise) {
+  inspect_refused.clear();
+  const std::filesystem::path file =
+      documents_folder() / lab::kFirstSteps / (exercise.name + ".cu");
+  try {
+    std::error_code error;
+    if (!std::filesystem::exists(file, error)) write_file(file, lab::starter(exercise));
+  } catch (const Error& why) {
+    inspect_refused = why.what();
+    return;
+  }
+  inspect(file);
 }
 
 void ShellState::choose_inspected() {

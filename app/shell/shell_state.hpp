@@ -158,7 +158,8 @@ struct ShellState {
   Inspection inspection;
   bool inspects = false;  ///< a CUDA file, or the choice of one, is on show in place of a lesson
   int inspect_tab = 0;
-  bool inspect_types = false;  ///< the field for its path takes the keys in the next frame
+  std::string inspect_refused;  ///< why no file could be written
+  bool inspect_types = false;   ///< the field for its path takes the keys in the next frame
   std::array<char, 1024> inspect_path{};
   std::optional<Recall> recall;
   std::int64_t recall_seed = 0;
@@ -227,6 +228,8 @@ struct ShellState {
   void show_home(bool wanted);
   /// Runs a CUDA file and shows what it does.
   void inspect(const std::filesystem::path& file, std::vector<std::string> words = {});
+  /// Writes a program of *First steps* to the documents folder, unless it is there, and inspects it.
+  void open_step(const lab::Exercise& exercise);
   /// Shows the page of CUDA files, with the field for a path.
   void choose_inspected();
   void show_inspection();

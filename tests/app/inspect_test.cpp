@@ -9,6 +9,7 @@
 
 #include "app/shell/inspection.hpp"
 #include "app/worker/sandbox.hpp"
+#include "kernels/base/workbench/exercise.hpp"
 #include "tests/app/child.hpp"
 #include "tests/app/text_checks.hpp"
 #include "tests/catch.hpp"
@@ -618,6 +619,38 @@ TEST_CASE("inspect: the window runs a file again when it is saved, and says what
   write(good + "\n");
   REQUIRE(until([&] { return inspection.report() != nullptr; }));
   CHECK(inspection.failure().empty());
+}
+
+TEST_CASE("inspect: the window judges a program of First steps each time it is saved",
+          "[inspect_wrong]") {
+  if (!app::sandbox_status().available) return tests::skip(app::sandbox_status().reason);
+  const tests::KeptCache cache;
+  const TemporaryFolder folder;
+  const lab::Exercise& exercise = lab::exercise("first-steps/1-scale-a-vector");
+  const fs::path file = folder.path() / "mine.cu";
+  std::ofstream(file) << lab::starter(exercise);
+  app::Inspection inspection(tests::paths::kProgram);
+  double now_s = 0;
+  const auto judged = [&] {
+    return tests::eventually([&] {
+      inspection.update(now_s += 1);
+      return !inspection.running() && inspection.verdict() != nullptr;
+    });
+  };
+  inspection.open(file);
+  CHECK(inspection.exercise() == exercise.id());
+  REQUIRE(judged());
+  CHECK_FALSE(inspection.verdict()->ok);
+  check_contains(inspection.verdict()->sentence, "d_");
+  CHECK_FALSE(inspection.verdict()->hint.empty());
+  std::string text = lab::starter(exercise);
+  text.replace(text.find(exercise.hole), exercise.hole.size(), exercise.solution);
+  std::ofstream(file) << text;
+  fs::last_write_time(file, fs::last_write_time(file) + std::chrono::seconds(2));
+  REQUIRE(tests::eventually([&] {
+    inspection.update(now_s += 1);
+    return !inspection.running() && inspection.verdict() != nullptr && inspection.verdict()->ok;
+  }));
 }
 
 TEST_CASE("inspect: a stranger's program reaches nothing outside of its sandbox",

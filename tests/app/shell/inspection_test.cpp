@@ -119,6 +119,8 @@ TEST_CASE("Ctrl+O and Home ask for a CUDA file; what cannot be read says so", "[
   stage.shell.key(Key::open, false);
   stage.frame();
   CHECK(stage.has("inspect_path"));
+  CHECK(stage.part("step_1")["label"] == "1 Scale a vector");
+  CHECK(stage.part("step_8")["label"] == "8 Add a bias");
   stage.shell.key(Key::escape, false);
   stage.frame();
   stage.shell.key(Key::escape, false);
