@@ -440,7 +440,7 @@ void draw_inspection(ShellState& state, const Layout& layout, ImVec2 size) {
     }
   } else {
     // The picture needs its lines of type; below it what was found scrolls.
-    const float least = std::min(px(320), (to.y - top) * 0.62f);
+    const float least = std::min(px(320), (to.y - top) * 0.72f);
     const float split = std::round(top + std::max((to.y - top) * 0.52f, least));
     {
       const Pane pane("inspect_request", {left, top}, {to.x, split});
