@@ -23,11 +23,11 @@
 #include "app/window/window.hpp"
 #include "app/worker/sandbox.hpp"
 #include "kernels/base/inspect/call.hpp"
+#include "kernels/base/inspect/fidelity.hpp"
 #include "kernels/base/inspect/on_gpu.hpp"
 #include "kernels/base/inspect/resources.hpp"
 #include "kernels/base/inspect/run.hpp"
 #include "kernels/base/lab/sentence.hpp"
-#include "kernels/base/simt/backends.hpp"
 #include "kernels/base/workbench/compiler.hpp"
 
 namespace tilestep::app {
@@ -239,10 +239,6 @@ int inspect_file(const InspectArguments& arguments, const std::string& program) 
     throw Error(
         "--backend cuda runs the program on the GPU as you, outside the sandbox; for a program of "
         "your own add --trust");
-  if (arguments.backend == "cuda") {
-    const simt::CudaStatus status = simt::cuda_status();
-    if (!status.available) throw Error("--backend cuda: " + status.reason, ExitCode::unavailable);
-  }
   tab_of(arguments.tab);
   if (arguments.text_scale < 1 || arguments.text_scale > 2) throw Error("--text-scale is 1 to 2");
   if (!arguments.shot.empty()) require_output(arguments.shot, arguments.force);
@@ -274,6 +270,7 @@ int inspect_file(const InspectArguments& arguments, const std::string& program) 
   inspect::add_resources(report, *against, registers.get());
   if (on_gpu) inspect::add_gpu_run(report, *on_gpu);
   if (!main.empty()) (*report.trace)["main"] = main;
+  (*report.trace)["differences"] = inspect::differences_in(text);
   if (!arguments.shot.empty()) take_picture(arguments, report, text);
   if (!arguments.html.empty()) {
     SvgPress press(1440, 900);
@@ -301,9 +298,9 @@ int inspect_file(const InspectArguments& arguments, const std::string& program) 
             fmt::format("\n{}\n{}", kept.title,
                         fitted(kept, static_cast<std::size_t>(terminal_size().columns), 24).text));
     }
-    if (const auto timed = report.trace->find("timed");
-        timed != report.trace->end() && *timed == true)
-      print("\nThe program takes times: they are the emulation's, and say nothing of a GPU.\n");
+    const std::vector<std::string> differences = scenes::differences_of(report);
+    if (!differences.empty()) print("\nOther than on a GPU\n");
+    for (const std::string& each : differences) print("  " + each + "\n");
     if (const std::string printed = printed_by(report); !printed.empty())
       print(
           fmt::format("\nThe program printed\n{}{}", printed, printed.ends_with('\n') ? "" : "\n"));

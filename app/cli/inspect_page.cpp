@@ -222,11 +222,8 @@ std::string inspect_page(const lab::Report& report, const std::string& file,
     if (const lab::Table* table = report.table(id); table != nullptr && !table->rows.empty())
       body += section(html_escaped(table->title), table_html(*table));
   }
-  if (const auto timed = report.trace->find("timed");
-      timed != report.trace->end() && *timed == true)
-    body +=
-        "<p class=\"note\">The program takes times: they are the emulation's, and say nothing of a "
-        "GPU.</p>\n";
+  for (const std::string& each : scenes::differences_of(report))
+    body += fmt::format("<p class=\"note\">{}</p>\n", html_escaped(each));
   const auto printed = report.trace->find("printed");
   if (printed != report.trace->end() && printed->is_string() &&
       !printed->get<std::string>().empty())

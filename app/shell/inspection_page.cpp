@@ -274,6 +274,15 @@ void draw_roofline(const lab::Report& report) {
   ui::space(12);
 }
 
+/// How the emulation differs from a GPU for this program.
+void draw_differences(const lab::Report& report) {
+  const std::vector<std::string> all = scenes::differences_of(report);
+  if (all.empty()) return;
+  ui::space(12);
+  ui::text("Other than on a GPU", Font::body_bold);
+  for (const std::string& each : all) ui::paragraph(each);
+}
+
 void draw_printed(const lab::Report& report) {
   const auto printed = report.trace->find("printed");
   const std::string text = printed != report.trace->end() && printed->is_string()
@@ -315,6 +324,7 @@ void draw_tabs(ShellState& state) {
       break;
     case 3:
       draw_tables(inspection, {"events"});
+      draw_differences(*inspection.report());
       break;
     case 4:
       draw_printed(*inspection.report());

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/inspect/requests.hpp"
+#include "kernels/base/lab/sentence.hpp"
 #include "scenes/picture/parts.hpp"
 #include "scenes/shared/words.hpp"
 
@@ -194,6 +195,16 @@ std::vector<InspectedRequest> inspected_requests(const lab::Report& report) {
       if (request.offset[lane] < -1 || request.offset[lane] > kFarthest) refuse();
     }
     all.push_back(std::move(request));
+  }
+  return all;
+}
+
+std::vector<std::string> differences_of(const lab::Report& report) {
+  std::vector<std::string> all;
+  const auto found = report.trace->find("differences");
+  if (found == report.trace->end() || !found->is_array()) return all;
+  for (const json& each : *found) {
+    if (each.is_string()) all.push_back(lab::shown(each.get<std::string>()));
   }
   return all;
 }

@@ -27,6 +27,9 @@ struct InspectedRequest {
 /// Those of a report's trace. Throws Error for a trace that is none.
 std::vector<InspectedRequest> inspected_requests(const lab::Report& report);
 
+/// How the emulation of the program differs from a GPU, a sentence each; none in a report without them.
+std::vector<std::string> differences_of(const lab::Report& report);
+
 /// "warp 7 of block 0: a load of 32 lanes, 4 bytes each"
 std::string said_of(const InspectedRequest& request);
 

@@ -700,4 +700,11 @@ std::vector<std::string> included_by(std::string_view text) {
   return names;
 }
 
+std::set<std::string> words_in(std::string_view text) {
+  std::set<std::string> words;
+  for (const Token& each : Lexer(text).tokens)
+    words.emplace(text.substr(each.begin, each.end - each.begin));
+  return words;
+}
+
 }  // namespace tilestep::workbench

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,5 +28,8 @@ std::string for_emulation(std::string_view text, Written written = Written::kern
 
 /// The names in quotes of a source's #include lines.
 std::vector<std::string> included_by(std::string_view text);
+
+/// Its words, numbers, signs and literals, without comments, each once.
+std::set<std::string> words_in(std::string_view text);
 
 }  // namespace tilestep::workbench

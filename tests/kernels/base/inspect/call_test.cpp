@@ -1,6 +1,7 @@
 // Mains for files without one, and what a GPU's tools print.
 #include "kernels/base/inspect/call.hpp"
 
+#include "kernels/base/inspect/fidelity.hpp"
 #include "kernels/base/inspect/on_gpu.hpp"
 #include "kernels/base/inspect/resources.hpp"
 #include "kernels/base/workbench/cuda_words.hpp"
@@ -116,6 +117,19 @@ TEST_CASE("inspect: GPUs are found by their names", "[workbench]") {
   CHECK(gpu_of_device("NVIDIA GeForce RTX 4090")->id == "rtx4090");
   CHECK(gpu_of_device("NVIDIA L40S") == nullptr);
   CHECK(gpu_of_device("NVIDIA B200") == nullptr);
+}
+
+TEST_CASE("inspect: words that run otherwise on a GPU are named, comments and near ones are not",
+          "[workbench]") {
+  CHECK(
+      differences_in("int main() { // expf(x), clock64()\n  exploit(x); const char* s = \"sin\"; }")
+          .empty());
+  const auto all = differences_in("x = __expf(y) + clock64();\ncudaStreamCreateWithFlags(&s, 0);");
+  REQUIRE(all.size() == 3);
+  CHECK(contains(all[0], "Fast math"));
+  CHECK(contains(all[1], "Clocks"));
+  CHECK(contains(all[2], "Streams"));
+  CHECK(differences_in("asm(\"mov.u32 %0, %clock;\" : \"=r\"(x));").size() == 1);
 }
 
 }  // namespace
