@@ -217,6 +217,14 @@ std::string inspect_page(const lab::Report& report, const std::string& file,
                       source_html(report, source));
   body += section("Requests with the most to spare", pictures_html(report, draw));
   body += section("Divergent warps", paths_html(report, draw));
+  if (const scenes::InspectedTimeline timeline = scenes::inspected_timeline(report);
+      !timeline.events.empty()) {
+    const RequestDrawn drawn = draw(scenes::picture_of(timeline));
+    body +=
+        section("The program's calls", fmt::format("<figure><div class=\"on-dark\">{}</div><div "
+                                                   "class=\"on-light\">{}</div></figure>\n",
+                                                   drawn.dark, drawn.light));
+  }
   for (const char* id : {"launches", "occupancy", "roofline", "measured", "counted", "events",
                          "accesses", "branches"}) {
     if (const lab::Table* table = report.table(id); table != nullptr && !table->rows.empty())

@@ -7,6 +7,7 @@
 #include "kernels/base/lab/report.hpp"
 #include "scenes/inspect/paths.hpp"
 #include "scenes/inspect/request.hpp"
+#include "scenes/inspect/timeline.hpp"
 
 namespace tilestep::app {
 

@@ -67,6 +67,7 @@ void Inspection::close() {
   verdict_.reset();
   requests_.clear();
   paths_.clear();
+  timeline_ = {};
   chosen_ = -1;
   line_ = 0;
 }
@@ -138,6 +139,7 @@ void Inspection::take(lab::Report report) {
                                    [&](const auto& other) { return other.kernel == each.kernel; });
     if (!again) paths_.push_back(std::move(each));
   }
+  timeline_ = scenes::inspected_timeline(now_.report);
   // What was on show stays; at first it is the first thing that was found.
   const lab::Table* findings = now_.report.table("findings");
   int first = 0;
@@ -159,7 +161,8 @@ const scenes::InspectedRequest* Inspection::chosen_request() const {
 
 const scenes::InspectedPaths* Inspection::chosen_paths() const {
   if (chosen_ < 0 || chosen_request() != nullptr) return nullptr;
-  return &paths_[static_cast<std::size_t>(chosen_) - requests_.size()];
+  const std::size_t at = static_cast<std::size_t>(chosen_) - requests_.size();
+  return at < paths_.size() ? &paths_[at] : nullptr;
 }
 
 void Inspection::choose(int picture) {

@@ -13,6 +13,7 @@
 #include "kernels/base/workbench/program.hpp"
 #include "scenes/inspect/paths.hpp"
 #include "scenes/inspect/request.hpp"
+#include "scenes/inspect/timeline.hpp"
 
 namespace tilestep::app {
 
@@ -72,8 +73,11 @@ class Inspection {
   const std::vector<scenes::InspectedRequest>& requests() const { return requests_; }
   /// The most divergent warp of each kernel.
   const std::vector<scenes::InspectedPaths>& paths() const { return paths_; }
-  /// Both are pictures, the requests first.
-  int pictures() const { return static_cast<int>(requests_.size() + paths_.size()); }
+  const scenes::InspectedTimeline& timeline() const { return timeline_; }
+  /// The pictures: requests, then warps, last the program's calls.
+  int pictures() const {
+    return static_cast<int>(requests_.size() + paths_.size()) + (timeline_.events.empty() ? 0 : 1);
+  }
   /// The picture on show; −1: none.
   int chosen() const { return chosen_; }
   const scenes::InspectedRequest* chosen_request() const;
@@ -103,6 +107,7 @@ class Inspection {
   double looked_s_ = -1;
   std::vector<scenes::InspectedRequest> requests_;
   std::vector<scenes::InspectedPaths> paths_;
+  scenes::InspectedTimeline timeline_;
   int chosen_ = -1, line_ = 0;
 };
 

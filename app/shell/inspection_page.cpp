@@ -45,6 +45,8 @@ std::pair<std::string, std::string> title_of(const Inspection& inspection) {
     return {fmt::format("{}, launch {}, {}", paths->kernel, paths->launch, scenes::said_of(*paths)),
             fmt::format("{} lines", paths->lines.size())};
   }
+  if (inspection.chosen_request() == nullptr)
+    return {"Program, " + scenes::said_of(inspection.timeline()), "calls"};
   const scenes::InspectedRequest& request = *inspection.chosen_request();
   return {
       fmt::format("Line {}, launch {}, {}", request.line, request.launch, scenes::said_of(request)),
@@ -122,9 +124,10 @@ void draw_request(ShellState& state) {
   const ImVec2 min = ImGui::GetCursorScreenPos(), size = ImGui::GetContentRegionAvail();
   if (size.x < px(80) || size.y < px(60)) return;
   const picture::Area area{min.x, min.y, min.x + size.x, min.y + size.y};
-  picture::Picture picture = inspection.chosen_paths() != nullptr
-                                 ? scenes::picture_of(*inspection.chosen_paths())
-                                 : scenes::picture_of(*inspection.chosen_request());
+  picture::Picture picture =
+      inspection.chosen_request() != nullptr ? scenes::picture_of(*inspection.chosen_request())
+      : inspection.chosen_paths() != nullptr ? scenes::picture_of(*inspection.chosen_paths())
+                                             : scenes::picture_of(inspection.timeline());
   picture.headline = {};
   const auto shown_picture = ui::laid_out(std::move(picture), area);
   ui::draw(shown_picture->placed);

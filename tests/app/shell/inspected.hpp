@@ -51,6 +51,15 @@ inline app::Inspected inspected() {
                        lab::real("share", "divergent", "%", 1)}};
   branches.add({1, "transpose", 20, 64, 48, 75.0});
   report.add(branches);
+  lab::Table events{"events",
+                    "Program",
+                    {lab::column("what", "what"), lab::whole("line"), lab::column("name", "name"),
+                     lab::column("detail", "detail"), lab::whole("stream"), lab::whole("launch")}};
+  events.add({"allocate", 30, "d_in", "", 0, lab::Cell()});
+  events.add({"copy", 31, "d_in", "host to device", 1, lab::Cell()});
+  events.add({"launch", 32, "transpose", "4 blocks of 256 threads", 1, 1});
+  events.add({"wait", 33, "cudaDeviceSynchronize", "", 0, lab::Cell()});
+  report.add(events);
   lab::Table roofline{"roofline",
                       "Roofline (H100 SXM)",
                       {lab::whole("launch"), lab::column("kernel", "kernel"),

@@ -56,12 +56,16 @@ TEST_CASE("a CUDA file's page begins at the first mistake, and goes where one po
 TEST_CASE("a CUDA file's page draws the lanes of a divergent warp, and kernels under a roofline",
           "[ui_shell]") {
   Stage stage(with_program());
-  for (int i = 0; i < 4; ++i) stage.shell.key(Key::right, false);
+  for (int i = 0; i < 3; ++i) stage.shell.key(Key::right, false);
   CHECK(contains(request_on_show(stage), "transpose, launch 1, warp 3 of block 0"));
   CHECK(stage.has("executions_5"));
   CHECK(stage.has("idle_5"));
   CHECK(stage.has("line_2"));
   CHECK_FALSE(stage.has("line_3"));  // lines 21 and 22 are one row
+  stage.shell.key(Key::right, false);
+  CHECK(request_on_show(stage) == "Program, 4 calls on 2 streams, in their order");
+  CHECK(stage.part("call_0_0")["label"] != stage.part("call_2_1")["label"]);
+  CHECK(stage.has("call_2_2"));
   stage.click("inspect_tab_2");
   stage.frame();
   CHECK(stage.has("inspect_roofline"));
@@ -92,6 +96,18 @@ TEST_CASE("each kind of finding names the stop and the exercise that teach it", 
     REQUIRE(taught->stop <= std::ssize(guide.stops));
     CHECK(guide.stops[static_cast<std::size_t>(taught->stop) - 1].title == titles.at(kind));
   }
+}
+
+TEST_CASE("pictures of warps and calls hold together", "[ui_shell]") {
+  const lab::Report report = tests::inspected().report;
+  const auto paths = scenes::inspected_paths(report);
+  REQUIRE(paths.size() == 1);
+  CHECK(paths[0].lines[0].idle() == 32 * 31 - 31 * 16);
+  CHECK(picture::problems(scenes::picture_of(paths[0])).empty());
+  const auto timeline = scenes::inspected_timeline(report);
+  CHECK(timeline.streams == 2);
+  CHECK(picture::problems(scenes::picture_of(timeline)).empty());
+  CHECK(scenes::inspected_timeline(lab::Report()).events.empty());
 }
 
 TEST_CASE("from a finding one comes to its lesson, and back to the file by the rail",
