@@ -389,6 +389,7 @@ double number(const std::string& text) {
 void drag_slider(Walk& walk, const json& knob) {
   Window& window = walk.window;
   const std::string id = "slider_" + knob.at("id").get<std::string>();
+  walk.require_rest();  // a report that comes later would move it
   const auto slider = walk.reach(id);
   REQUIRE(slider);
   const double most = knob.at("max").get<double>();

@@ -60,8 +60,6 @@ TEST_CASE(
     const lab::Report report = run(variant, name, text);
     CHECK(report.ok());
     CHECK(report.kernel->diagnostics.empty());
-    CHECK(std::any_of(report.checks.begin(), report.checks.end(),
-                      [](const lab::Check& each) { return each.id == "thread_order"; }));
   }
 }
 
