@@ -117,8 +117,8 @@ TEST_CASE(
     REQUIRE(window.walks());
     good_ms = std::min(good_ms, window.longest_gap_ms());
   }
-  // As for workers: 100 ms, or three times what this machine takes where nothing is wrong.
-  const double most_ms = std::max(100.0, 3 * good_ms);
+  // A window that waits for the compiler or the run stands still for seconds; a loaded machine alone costs a tenth of one.
+  const double most_ms = std::max(1000.0, 10 * good_ms);
   std::printf("a right kernel: %.0f ms\n", good_ms);
   for (const WrongKernel& wrong : all_wrong()) {
     INFO(wrong.name);
