@@ -67,8 +67,8 @@ double seconds_of(const std::vector<std::string>& words) {
 }  // namespace
 
 BenchPart bench_inspections(const std::string& program) {
-  const fs::path folder = workbench::draft_beside(workbench::cache_folder() / "bench_inspect");
-  const fs::path file = folder / "program.cu", plain = folder / "plain.cpp";
+  const workbench::OwnFolder folder("bench_inspect");
+  const fs::path file = folder.path() / "program.cu", plain = folder.path() / "plain.cpp";
   std::vector<std::string> command = {program, "inspect", file.string(), "--json"};
   if (!sandbox_status().available) command.emplace_back("--trust");
   std::vector<double> fresh, again, compiled, traced;
@@ -80,16 +80,14 @@ BenchPart bench_inspections(const std::string& program) {
     fresh.push_back(seconds_of(command));
     again.push_back(seconds_of(command));
     workbench::write_whole(plain, "#include <cstdio>\n#include <vector>\nint main() {}\n");
-    compiled.push_back(seconds_of(
-        {"c++", "-std=c++20", "-O0", "-c", "-o", (folder / "plain.o").string(), plain.string()}));
+    compiled.push_back(seconds_of({"c++", "-std=c++20", "-O0", "-c", "-o",
+                                   (folder.path() / "plain.o").string(), plain.string()}));
     workbench::write_whole(file, kAccesses);
     std::vector<std::string> words = command;
     words.insert(words.end(), {"--orders", "0"});
     if (i == 0) seconds_of(words);  // compiles it
     traced.push_back(seconds_of(words));
   }
-  std::error_code error;
-  fs::remove_all(folder, error);
   const auto lines = std::count(text.begin(), text.end(), '\n');
   const double peer = middle(compiled), million = kCountedAccesses * 1e-6 / middle(traced);
   BenchPart part;

@@ -74,18 +74,6 @@ std::string compiled_in_sandbox(const ProgramPlan& plan, const fs::path& source)
   throw lab::SourceError(failure.sentence, failure.diagnostics);
 }
 
-/// A folder of its own that is gone with this object.
-struct OwnFolder {
-  fs::path path = workbench::draft_beside(workbench::cache_folder() / "handed-in");
-  OwnFolder() = default;
-  ~OwnFolder() {
-    std::error_code error;
-    fs::remove_all(path, error);
-  }
-  OwnFolder(const OwnFolder&) = delete;
-  OwnFolder& operator=(const OwnFolder&) = delete;
-};
-
 /// The report of a worker that ran another person's program.
 lab::Report report_in(const workbench::Ran& ran, int seconds) {
   if (ran.timed_out)
@@ -172,8 +160,9 @@ lab::Report run_compiled(const ProgramPlan& plan, const fs::path& module) {
 }
 
 lab::Report run_in_sandbox(const ProgramPlan& plan, std::string_view text) {
-  const OwnFolder folder;
-  const fs::path source = folder.path / plan.name, module = folder.path / workbench::kHostModule;
+  const workbench::OwnFolder folder("handed-in");
+  const fs::path source = folder.path() / plan.name,
+                 module = folder.path() / workbench::kHostModule;
   workbench::write_whole(source, text);
   workbench::write_whole(module, compiled_in_sandbox(plan, source));
   return run_compiled(plan, module);

@@ -56,24 +56,6 @@ void require_gpu() {
                 ExitCode::unavailable);
 }
 
-/// A folder that goes when it is done with.
-class Folder {
- public:
-  Folder() : path_(workbench::draft_beside(workbench::cache_folder() / "on_gpu")) {
-    fs::create_directories(path_);
-  }
-  ~Folder() {
-    std::error_code error;
-    fs::remove_all(path_, error);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 double number_in(std::string_view text) {
   std::string digits;
   for (const char c : text) {
@@ -109,7 +91,7 @@ double in_base_unit(double value, std::string_view unit) {
   return value;
 }
 
-fs::path compiled(const Folder& folder, const fs::path& path, std::string_view text,
+fs::path compiled(const workbench::OwnFolder& folder, const fs::path& path, std::string_view text,
                   const workbench::CompileWatch& watch) {
   const workbench::Compiler nvcc = workbench::gpu_compiler();
   const fs::path source = folder.path() / path.filename(), program = folder.path() / "program";
@@ -169,7 +151,7 @@ std::string tool(const char* variable, std::vector<std::string> names) {
   return {};
 }
 
-void count(GpuRun& run, const Folder& folder, const std::vector<std::string>& command,
+void count(GpuRun& run, const workbench::OwnFolder& folder, const std::vector<std::string>& command,
            const workbench::CompileWatch& watch) {
   const std::string ncu = tool("TILESTEP_NCU", {"ncu", "/usr/local/cuda/bin/ncu"});
   if (ncu.empty()) {
@@ -266,7 +248,7 @@ GpuRun run_on_gpu(const fs::path& path, std::string_view text,
                   const std::vector<std::string>& arguments, std::chrono::seconds limit,
                   const workbench::CompileWatch& watch) {
   require_gpu();
-  const Folder folder;
+  const workbench::OwnFolder folder("on_gpu");
   const fs::path program = compiled(folder, path, text, watch);
   const fs::path times = folder.path() / "times.txt";
   std::vector<std::string> command = {program.string()};

@@ -129,22 +129,6 @@ std::string complaint_in(std::string_view output) {
   return first;
 }
 
-/// A folder for the edited source, removed again.
-class Folder {
- public:
-  Folder() : path_(draft_beside(cache_folder() / "sanitized")) {}
-  ~Folder() {
-    std::error_code error;
-    fs::remove_all(path_, error);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 std::vector<std::string> command_of(const SanitizedRun& run, const std::string& sanitizer,
                                     const fs::path& source) {
   std::vector<std::string> words = {"env",
@@ -210,7 +194,7 @@ Sanitized run_sanitized(const SanitizedRun& run, const std::function<bool()>& st
   const std::string sanitizer = compute_sanitizer();
   if (sanitizer.empty()) return {{}, "is not installed here"};
   try {
-    const Folder folder;
+    const OwnFolder folder("sanitized");
     const fs::path source = folder.path() / name_of_file(run.edit.path);
     write_whole(source, run.edit.text);
     const Ran ran = run_program(command_of(run, sanitizer, source), kSanitizerLimit, 0, stop);

@@ -199,4 +199,11 @@ bool publish(const fs::path& draft, const fs::path& folder) {
   throw Error(fmt::format("{} cannot be made: {}", folder.string(), why), ExitCode::unavailable);
 }
 
+OwnFolder::OwnFolder(std::string_view kind) : path_(draft_beside(cache_folder() / kind)) {}
+
+OwnFolder::~OwnFolder() {
+  std::error_code error;
+  fs::remove_all(path_, error);
+}
+
 }  // namespace tilestep::workbench

@@ -21,6 +21,19 @@ std::filesystem::path header_folder();
 template <class Fill>
 bool make_whole(const std::filesystem::path& folder, Fill fill);
 
+/// A folder below cache_folder()/`kind`, made when something is written there, and removed with this object.
+class OwnFolder {
+ public:
+  explicit OwnFolder(std::string_view kind);
+  ~OwnFolder();
+  OwnFolder(const OwnFolder&) = delete;
+  OwnFolder& operator=(const OwnFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
 /// Writes a file and the folders that it lies in. Throws Error (unavailable).
 void write_whole(const std::filesystem::path& file, std::string_view text);
 /// Throws Error (unavailable).
