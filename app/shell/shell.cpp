@@ -250,11 +250,13 @@ nlohmann::json parts_json(const std::vector<ui::MapEntry>& parts) {
 
 }  // namespace
 
-std::string Shell::ui_map_json() const {
+std::string Shell::ui_map_json(int frame, bool idle) const {
   nlohmann::json lost = parts_json(state_->ui.lost());
   for (nlohmann::json& part : lost) part.erase("rect");
   const nlohmann::json map = {{"lesson", state_->session.lesson().info.id},
                               {"step", state_->session.step()},
+                              {"frame", frame},
+                              {"idle", idle},
                               {"parts", parts_json(state_->ui.map())},
                               {"lost", std::move(lost)}};
   // The map is of what is on screen, where ImGui stands something in for what is no UTF-8, too.

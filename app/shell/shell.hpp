@@ -208,11 +208,12 @@ class Shell {
   /// The user's position, for tests: completed coarse steps.
   int step() const;
   std::string window_title() const;
-  /// The map of the last frame as JSON: {"lesson", "step", "parts": [{"id", "label", "value",
+  /// The map of the last frame as JSON: {"lesson", "step", "frame", "idle", "parts": [{"id", "label", "value",
   /// "rect": [x, y, w, h], "raw": […], "least": [w, h], "cut"}], "lost": […]}. `rect` is what can be
   /// seen, `raw` where it was drawn, `least` the size below which it cannot be read; `cut` parts and
-  /// the `lost` ones (nothing of which is in sight) cannot be scrolled to either.
-  std::string ui_map_json() const;
+  /// the `lost` ones (nothing of which is in sight) cannot be scrolled to either. `frame` counts what a window
+  /// drew, `idle`: no further frame is due.
+  std::string ui_map_json(int frame = 1, bool idle = true) const;
   /// The picture of the last frame as SVG. Throws Error (unavailable) where there is none.
   std::string picture_svg();
   /// All that is on show, to be kept. Throws Error (unavailable) before there is a report.

@@ -70,6 +70,22 @@ json Window::map() const {
   return json::parse(file_text(map_file_), nullptr, false);
 }
 
+namespace {
+
+std::optional<json> part_of(const json& map, const std::string& id) {
+  if (!map.is_object()) return std::nullopt;
+  const json& parts = map.at("parts");
+  const auto it = std::find_if(parts.begin(), parts.end(),
+                               [&](const json& part) { return part.at("id") == id; });
+  return it == parts.end() ? std::nullopt : std::optional<json>(*it);
+}
+
+int frame_of(const json& map) {
+  return map.is_object() ? map.value("frame", 0) : 0;
+}
+
+}  // namespace
+
 int Window::step() const {
   const json now = map();
   return now.is_object() ? now.value("step", -1) : -1;
@@ -87,27 +103,32 @@ std::optional<json> Window::part(const std::string& words) const {
 }
 
 std::optional<json> Window::at(const std::string& id) const {
-  const json now = map();
-  if (!now.is_object()) return std::nullopt;
-  for (const json& one : now.at("parts")) {
-    if (one.at("id") == id) return one;
-  }
-  return std::nullopt;
+  return part_of(map(), id);
+}
+
+// As many frames as the window draws after an event.
+constexpr int kFramesAnEvent = 3;
+
+bool Window::answered(const json& map) const {
+  // A pointer that moves to where it is, or a key that another window has, is no event.
+  const bool lost = std::chrono::steady_clock::now() - sent_ > 1s;
+  return lost || frame_of(map) >= frame_ + kFramesAnEvent;
 }
 
 std::optional<json> Window::steady(const std::string& id) const {
-  constexpr auto kWhile = 100ms;
-  using Clock = std::chrono::steady_clock;
-  std::optional<json> known = at(id);
-  auto since = Clock::now();
+  std::optional<json> known;
+  int since = 0;
   const bool steady = eventually(
       [&] {
-        auto now = at(id);
-        if (now != known) {
-          known = std::move(now);
-          since = Clock::now();
+        const json now = map();
+        if (!answered(now)) return false;
+        auto part = part_of(now, id);
+        if (!part || part != known) {
+          known = std::move(part);
+          since = frame_of(now);
         }
-        return known && is_whole(*known) && Clock::now() - since > kWhile;
+        return known && is_whole(*known) &&
+               (now.value("idle", false) || frame_of(now) >= since + kFramesAnEvent);
       },
       10s);
   return steady ? known : std::nullopt;
@@ -134,20 +155,26 @@ void Window::focus() {
   display_.tool({"windowfocus", "--sync", id_});
 }
 
+void Window::input(const std::vector<std::string>& words) {
+  frame_ = frame_of(map());
+  sent_ = std::chrono::steady_clock::now();
+  display_.tool(words);
+}
+
 void Window::press(const std::string& key) {
-  display_.tool({"key", key});
+  input({"key", key});
 }
 
 void Window::type(const std::string& text) {
-  display_.tool({"type", "--delay", "4", text});
+  input({"type", "--delay", "4", text});
 }
 
 void Window::hold(const std::string& key) {
-  display_.tool({"keydown", key});
+  input({"keydown", key});
 }
 
 void Window::let_go(const std::string& key) {
-  display_.tool({"keyup", key});
+  input({"keyup", key});
 }
 
 std::vector<std::string> Window::move_to(Spot spot) const {
@@ -156,13 +183,13 @@ std::vector<std::string> Window::move_to(Spot spot) const {
 }
 
 void Window::point_at(Spot spot) {
-  display_.tool(move_to(spot));
+  input(move_to(spot));
 }
 
 void Window::click(const json& part) {
   std::vector<std::string> words = move_to(inside(part));
   words.insert(words.end(), {"click", "1"});
-  display_.tool(words);
+  input(words);
 }
 
 bool Window::click_on(const std::string& id) {
@@ -174,18 +201,18 @@ bool Window::click_on(const std::string& id) {
 void Window::take_hold(Spot spot) {
   std::vector<std::string> words = move_to(spot);
   words.insert(words.end(), {"mousedown", "1"});
-  display_.tool(words);
+  input(words);
 }
 
 void Window::let_go() {
-  display_.tool({"mouseup", "1"});
+  input({"mouseup", "1"});
 }
 
 void Window::scroll(Spot spot, int notches) {
   std::vector<std::string> words = move_to(spot);
   words.insert(words.end(), {"click", "--repeat", std::to_string(std::abs(notches)), "--delay", "2",
                              notches > 0 ? "5" : "4"});
-  display_.tool(words);
+  input(words);
 }
 
 bool is_whole(const json& part) {

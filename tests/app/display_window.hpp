@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -49,13 +50,16 @@ class Window {
 
   Child& program() { return *program_; }
   nlohmann::json map() const;
+  /// Whether the window has drawn what was sent last.
+  bool answered(const nlohmann::json& map) const;
   int step() const;
   /// The part whose label or id holds `words`, in any case.
   std::optional<nlohmann::json> part(const std::string& words) const;
   /// The part of exactly this id.
   std::optional<nlohmann::json> at(const std::string& id) const;
-  /// It, once the whole of it is in sight and has not moved or changed for a while: lists that open and panels
-  /// that scroll take some frames. Nothing if that does not come to be.
+  /// It, once the whole of it is in sight in a window that has answered the last key or pointer, and stays as it is
+  /// for some frames or no frame is due: lists that open and panels that scroll take some. Nothing if that does
+  /// not come to be.
   std::optional<nlohmann::json> steady(const std::string& id) const;
   bool has(const std::string& id) const { return at(id).has_value(); }
   /// Of the part of this id; empty if there is none.
@@ -82,12 +86,14 @@ class Window {
 
  private:
   std::vector<std::string> move_to(Spot spot) const;
-
+  void input(const std::vector<std::string>& words);
   const Display& display_;
   TemporaryFolder folder_;
   std::filesystem::path map_file_;
   std::unique_ptr<Child> program_;
   std::string id_;
+  int frame_ = 0;  ///< the last one before the last input
+  std::chrono::steady_clock::time_point sent_;
 };
 
 /// Hardly anything of the part is cut off.
