@@ -365,7 +365,8 @@ void add_inspect(CLI::App& app, Invocation& invocation) {
       ->type_name("WxH");
   command
       ->add_option("--tab", arguments->tab,
-                   "Tab of the drawn window: found, accesses, launches, program or printed")
+                   "Tab of the drawn window: found, accesses, launches, program, printed or, where "
+                   "the window is small, picture")
       ->type_name("TAB");
   command->add_flag("--presenter", arguments->presenter, "Draw the window in presenter mode");
   command->add_option("--text-scale", arguments->text_scale, "Text size of the drawn window, 1–2")

@@ -17,9 +17,10 @@
 
 namespace tilestep::app {
 
-/// The tabs of the page of a CUDA file, by their labels in lower case.
-inline constexpr std::array<std::string_view, 5> kInspectTabs = {"found", "accesses", "launches",
-                                                                 "program", "printed"};
+/// The tabs of the page of a CUDA file, by their labels in lower case; the picture is one where it has no room of
+/// its own.
+inline constexpr std::array<std::string_view, 6> kInspectTabs = {"found",   "accesses", "launches",
+                                                                 "program", "printed",  "picture"};
 
 /// The verdict on a file that is an exercise of the chapter *First steps*.
 struct StepVerdict {

@@ -300,11 +300,14 @@ void draw_printed(const lab::Report& report) {
   ImGui::PopTextWrapPos();
 }
 
-constexpr const char* kTabs[] = {"Found", "Accesses", "Launches", "Program", "Printed"};
+constexpr const char* kTabs[] = {"Found", "Accesses", "Launches", "Program", "Printed", "Picture"};
 
-void draw_tabs(ShellState& state) {
+/// `with_picture`: there is no room for it above.
+void draw_tabs(ShellState& state, bool with_picture) {
   Inspection& inspection = state.inspection;
-  const std::vector<std::string> labels(std::begin(kTabs), std::end(kTabs));
+  const std::vector<std::string> labels(std::begin(kTabs),
+                                        std::end(kTabs) - (with_picture ? 0 : 1));
+  if (state.inspect_tab >= std::ssize(labels)) state.inspect_tab = 0;
   const float room = ImGui::GetContentRegionAvail().x;
   // A projector's type leaves no room for all of them side by side.
   const auto chosen = ui::segmented_width(labels) <= room
@@ -331,6 +334,9 @@ void draw_tabs(ShellState& state) {
       break;
     case 4:
       draw_printed(*inspection.report());
+      break;
+    case 5:
+      draw_request(state);
       break;
     default:
       draw_findings(state);
@@ -452,15 +458,15 @@ void draw_inspection(ShellState& state, const Layout& layout, ImVec2 size) {
       }
     }
   } else {
-    // The picture needs its lines of type; below it what was found scrolls.
-    const float least = std::min(px(320), (to.y - top) * 0.72f);
-    const float split = std::round(top + std::max((to.y - top) * 0.52f, least));
-    {
+    // The picture needs its lines of type; below it what was found scrolls, or takes turns with it.
+    const float split = std::round(top + std::max((to.y - top) * 0.52f, px(320)));
+    const bool both = to.y - split >= px(180);
+    if (both) {
       const Pane pane("inspect_request", {left, top}, {to.x, split});
       draw_request(state);
     }
-    const Pane pane("inspect_tabs", {left, split + gap}, {to.x, to.y});
-    draw_tabs(state);
+    const Pane pane("inspect_tabs", {left, both ? split + gap : top}, {to.x, to.y});
+    draw_tabs(state, !both);
   }
   ImGui::EndChild();
 }

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/base/simt/simt.hpp"
+#include "kernels/lessons.hpp"
+#include "kernels/numbers/low_bit/formats.hpp"
+
+/// The kernels' interface for the lesson's driver; implemented by launch.cu, once per backend.
+namespace tilestep::low_bit {
+
+/// W [rows × columns], BF16, row-major: a row is an output channel. Columns are a multiple of 256.
+struct Matrix {
+  int rows = 0, columns = 0;
+};
+
+/// What a group's weights span.
+struct Range {
+  float low = 0, high = 0;  ///< the lowest and the highest
+  float mean = 0;           ///< of the magnitudes; where a whole row or all were gone through
+};
+
+/// What a group's codes mean: value = number · step + offset.
+struct Scale {
+  float wanted = 0;        ///< before it was rounded to its format
+  float step = 0;          ///< rounded: what the kernels multiply by
+  float inverse = 0;       ///< 1 / step
+  float offset = 0;        ///< of code 0, where that is not zero
+  std::int32_t zero = 0;   ///< the code of 0 (int4-zero-point)
+  std::uint32_t bits = 0;  ///< as it is stored; of Q4_K the scale's 6 bits, then the minimum's
+};
+
+/// The note of a group, at its number: kGroupSite.
+struct GroupNote {
+  Range range;
+  Scale scale;
+};
+inline constexpr std::uint32_t kGroupSite = 0;
+
+/// W in few bits.
+struct Quantized {
+  Format format = Format::int4;
+  Group group = Group::g32;  ///< as `group_of` has it
+  /// Codes, row by row, the first weight in the lowest bits. Of Q4_K whole super-blocks of 144 bytes.
+  simt::Span<std::uint8_t> codes;
+  simt::Span<std::uint8_t> scales;  ///< one a group, in its own format; Q4_K: none
+  simt::Span<std::uint8_t> zeros;   ///< one a group, of int4-zero-point; otherwise none
+  /// [rows + 1] of what each row spans, and at the end all of W: `ranges` writes them, and formats whose scales follow
+  /// from a row or from all of W read them.
+  simt::Span<Range> ranges;
+};
+
+class Kernels : public simt::KernelSet {
+ public:
+  /// What each row of W spans, then all of W. Asynchronous, as all here.
+  virtual void ranges(simt::Device& device, const Matrix& matrix,
+                      simt::Span<const std::uint16_t> weights, simt::Span<Range> ranges) const = 0;
+  /// Codes and scales. With a tape, each group's GroupNote. Throws Error for columns that are no multiple of 256.
+  virtual void quantize(simt::Device& device, const Matrix& matrix,
+                        simt::Span<const std::uint16_t> weights, const Quantized& out,
+                        const simt::Tape& tape = {}) const = 0;
+  /// What the codes stand for, FP32 [rows × columns].
+  virtual void dequantize(simt::Device& device, const Matrix& matrix, const Quantized& in,
+                          simt::Span<float> values) const = 0;
+  /// y [rows] = W · x, with x [columns] in BF16: codes become numbers in registers, sums are FP32.
+  virtual void product(simt::Device& device, const Matrix& matrix, const Quantized& in,
+                       simt::Span<const std::uint16_t> x, simt::Span<float> y) const = 0;
+};
+
+}  // namespace tilestep::low_bit

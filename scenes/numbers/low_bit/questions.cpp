@@ -1,0 +1,165 @@
+// The low-bit lesson's questions. Weights are on screen from the start, so that the choice of question gives nothing away.
+#include "scenes/shared/questions.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "scenes/numbers/low_bit/scene.hpp"
+#include "scenes/shared/rows.hpp"
+#include "scenes/shared/words.hpp"
+
+namespace tilestep::scenes {
+
+using low_bit::Format, low_bit::GroupTrace;
+using words::significant;
+
+void LowBitScene::plan_questions() {
+  asked_.assign(trace_.groups.size(), Ask::nothing);
+  const auto last = asked_.size() - 1;
+  asked_[last] = Ask::product;
+  if (last >= 1) asked_[1] = Ask::zeros;
+  if (last >= 3) asked_[2] = Ask::scale;
+  if (last >= 4) asked_[3] = Ask::bits;
+  if (last >= 5) asked_[4] = Ask::landing;
+  if (last == 1) asked_[1] = Ask::product;
+}
+
+std::optional<Question> LowBitScene::question(const View& view) const {
+  const int next = view.cursor.tile;
+  if (next >= trace_.steps || view.cursor.phase != 2) return std::nullopt;
+  switch (asked_[static_cast<std::size_t>(next)]) {
+    case Ask::nothing:
+      return std::nullopt;
+    case Ask::zeros:
+      return placed(zeros_question(next), report_, {"group"});
+    case Ask::scale:
+      return placed(scale_question(next), report_, {"group"});
+    case Ask::bits:
+      return placed(bits_question(), report_, {"group"});
+    case Ask::landing:
+      return landing_question(next);
+    case Ask::product:
+      return placed(product_question(), report_, {"errors"});
+  }
+  return std::nullopt;
+}
+
+std::optional<Question> LowBitScene::zeros_question(int next) const {
+  const GroupTrace& group = at(next);
+  const int size = trace_.size();
+  return of_kind(
+      "zeros",
+      ask_count(fmt::format("Group {}'s largest weight is {}. How many of its {} weights will be "
+                            "stored as 0?",
+                            next + 1, weight_text(largest(next)), size),
+                group.nothing, {0, size / 4, size / 2, size - 1},
+                fmt::format("codes are {} apart, and what is nearer to 0 than to the first of them "
+                            "is 0.",
+                            significant(static_cast<double>(group.step), 3))));
+}
+
+std::optional<Question> LowBitScene::scale_question(int next) const {
+  const double now = static_cast<double>(at(next).step),
+               before = static_cast<double>(at(next - 1).step);
+  const char* answer = now < before   ? "It is smaller"
+                       : now > before ? "It is larger"
+                                      : "It is the same";
+  return of_kind(
+      "scale",
+      ask(fmt::format("Group {}'s largest weight is {}, group {}'s {}. How does its scale compare?",
+                      next + 1, weight_text(largest(next)), next, weight_text(largest(next - 1))),
+          answer, {"It is smaller", "It is the same", "It is larger"},
+          fmt::format("each group has a scale of its own: {} after {}.", significant(now, 3),
+                      significant(before, 3))));
+}
+
+std::optional<Question> LowBitScene::bits_question() const {
+  const low_bit::Ledger& own = trace_.formats[static_cast<std::size_t>(trace_.format)];
+  const int bits = code_bits(trace_.format);
+  return of_kind("bits", ask_number(
+                             fmt::format("How many bits does a weight take as {}, its share of the "
+                                         "scale counted?",
+                                         label_of(trace_.format)),
+                             own.bits, {double(bits), bits + 1.0, bits + 2.0, bits * 2.0},
+                             [](double n) { return significant(n, 4); },
+                             fmt::format("{} weights share {} bits of scale: {} + {}/{}.",
+                                         trace_.size(), scale_bits(trace_.format), bits,
+                                         scale_bits(trace_.format), trace_.size()),
+                             0));
+}
+
+/// About the weight that is farthest from its code.
+std::optional<Question> LowBitScene::landing_question(int next) const {
+  const auto error = [&](int i) {
+    const auto at = static_cast<std::size_t>(i);
+    return std::abs(trace_.values[at] - trace_.weights[at]);
+  };
+  const int size = trace_.size(), first = next * size, most = largest(next);
+  int weight = first;
+  for (int i = first; i < first + size; ++i) {
+    if (i != most && error(i) > error(weight)) weight = i;
+  }
+  const auto value = static_cast<double>(trace_.values[static_cast<std::size_t>(weight)]);
+  const auto step = static_cast<double>(at(next).step);
+  return of_kind(
+      "landing",
+      ask_to_set(
+          fmt::format("Group {}'s largest weight is {}. On which line will weight {}, {}, land?",
+                      next + 1, weight_text(most), weight, weight_text(weight)),
+          {"group"}, "value", value, std::max(step / 2, 0.002),
+          fmt::format("the scale is {}, and the nearest code stands for {}.", significant(step, 3),
+                      significant(value, 3))));
+}
+
+std::optional<Question> LowBitScene::product_question() const {
+  const low_bit::Ledger& own = trace_.formats[static_cast<std::size_t>(trace_.format)];
+  const double ratio = own.product_error / own.weight_error;
+  const char* answer = ratio > 2 ? "Far more" : ratio < 0.5 ? "Far less" : "About as much";
+  return of_kind(
+      "product",
+      ask("A row's product with x adds up 256 weights times inputs. By how much is W · x "
+          "off, in % of its size, compared with the weights?",
+          answer, {"Far less", "About as much", "Far more"},
+          fmt::format("errors add up like the terms do, at random: weights are {} % off, "
+                      "the product {} %.",
+                      significant(own.weight_error, 3), significant(own.product_error, 3))));
+}
+
+std::vector<Question> LowBitScene::measured_questions(const lab::Report& bench) const {
+  const auto time = [&](const char* rung) {
+    return number_with(bench, "quantize", {{"rung", rung}}, "time");
+  };
+  const auto share = number_with(bench, "quantize", {{"rung", "int8"}}, "fraction");
+  std::optional<Question> of_copy;
+  const auto rate = number_with(bench, "quantize", {{"rung", "int8"}}, "bandwidth");
+  if (share && rate) {
+    of_copy = about_view(
+        "Quantize", "of-copy",
+        ask_number(
+            "What share of a plain copy's bandwidth does quantizing to INT8 reach?", 100 * *share,
+            {100, 90, 25, 10}, [](double percent) { return fmt::format("{:.0f} %", percent); },
+            fmt::format(
+                "finding ranges and rounding weights takes more time than moving three bytes a "
+                "weight ({:.0f} GB/s, {}).",
+                *rate, measured::where_measured(bench)),
+            0));
+  }
+  return asked_of(
+      bench,
+      {of_copy,
+       ask_faster(
+           bench, {"Quantize"}, "half-the-code", {time("int8"), time("int4"), "ms", 3},
+           "INT4's codes are half as large as INT8's. How many times as fast does a kernel "
+           "write them?",
+           {1, 1.5, 2, 4},
+           "both kernels read two bytes a weight and do as much with it; only what they write is "
+           "halved")});
+}
+
+std::vector<std::string> LowBitScene::stage_knobs() const {
+  return {"format", "group", "outlier"};
+}
+
+}  // namespace tilestep::scenes
