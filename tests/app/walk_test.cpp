@@ -145,6 +145,7 @@ class Walk {
   }
   std::string reached_value(const std::string& id) {
     const auto part = reach(id);
+    INFO(id << " in the last map: " << window.map().dump());
     REQUIRE(part);
     return part->at("value").get<std::string>();
   }
@@ -687,6 +688,7 @@ TEST_CASE("a lesson's knobs all turn while their sliders stay under the pointer"
       const auto more = walk.reach("more_knobs");
       REQUIRE(more);
       walk.window.click(*more);
+      REQUIRE(eventually([&] { return walk.window.label("more_knobs") != more->at("label"); }));
     }
     Part part("knobs of " + id_of(lesson), 4);
     for (const json& knob : lesson.at("knobs")) {

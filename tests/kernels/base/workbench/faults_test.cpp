@@ -195,10 +195,11 @@ TEST_CASE("a stack that is spoiled is told with a line of the function", "[workb
 TEST_CASE("a kernel that never ends is ended in its loop", "[workbench_run]") {
   const Cache cache;
   const Faulty faulty;
-  const RunLimits soon{.deadline = std::chrono::milliseconds(200)};
+  // Long enough for a loaded machine to be in the loop by then.
+  const RunLimits soon{.deadline = std::chrono::milliseconds(600)};
   for (const std::string loop : {"loop", "warps", "blocks"}) {
     CHECK(contains(faulty.said(loop, true, soon),
-                   "still runs after 0.2 seconds and was ended; an endless loop is the likely"));
+                   "still runs after 0.6 seconds and was ended; an endless loop is the likely"));
   }
   CHECK(faulty.run("", soon).ok());
 }
