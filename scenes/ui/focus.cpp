@@ -127,7 +127,8 @@ void Focus::end_frame() {
                    std::max(place_.min.y, place_.clip_min.y) - out);
   const ImVec2 max(std::min(place_.max.x, place_.clip_max.x) + out,
                    std::min(place_.max.y, place_.clip_max.y) + out);
-  if (min.x >= max.x || min.y >= max.y) return;  // on its way into sight
+  // On its way into sight.
+  if (min.x + out >= max.x - out || min.y + out >= max.y - out) return;
   ImDrawList* list = ImGui::GetForegroundDrawList();
   list->AddRect(min, max, color(Role::accent), px(kControlCorner) + out, 0, px(kRing));
   MapEntry entry;

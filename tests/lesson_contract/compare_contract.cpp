@@ -43,7 +43,8 @@ void check_compared(const lab::Lesson& lesson) {
   player.load(tests::report_of(lesson.info().id));
   player.pin();
   int differ = 0;
-  for (const lab::Settings& settings : contract::some_knob_ends(lesson)) {
+  const auto ends = contract::some_knob_ends(lesson);
+  for (const lab::Settings& settings : ends) {
     player.load(tests::report_of(lesson.info().id, settings));
     const Scene &run = player.scene(), &pinned = *player.pinned();
     const std::vector<Cursor> ours = all_places(run), theirs = all_places(pinned);
@@ -66,7 +67,7 @@ void check_compared(const lab::Lesson& lesson) {
       }
     }
   }
-  CHECK(differ > 0);
+  if (!ends.empty()) CHECK(differ > 0);  // a lesson of one knob has none on some days
 }
 
 /// A run differs from itself in nothing, and its progress never falls.
