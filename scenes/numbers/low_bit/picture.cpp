@@ -103,7 +103,8 @@ Box LowBitScene::group_box(Cursor cursor) const {
                   .y = {half, half},
                   .ax = "weights",
                   .ay = "value",
-                  .state = State::wasted};
+                  .state = State::wasted,
+                  .dashed = true};
       zeros.base = {-half};
       made.marks.emplace_back(std::move(zeros));
     }

@@ -159,6 +159,7 @@ std::vector<Question> LowBitScene::measured_questions(const lab::Report& bench) 
 }
 
 std::vector<std::string> LowBitScene::stage_knobs() const {
+  if (low_bit::has_own_group(trace_.format)) return {"format", "outlier"};
   return {"format", "group", "outlier"};
 }
 
