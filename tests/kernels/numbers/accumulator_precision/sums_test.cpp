@@ -11,6 +11,7 @@
 #include "kernels/numbers/accumulator_precision/lesson.hpp"
 #include "kernels/numbers/accumulator_precision/reference.hpp"
 #include "tests/catch.hpp"
+#include "tests/kernels/numbers/fraction.hpp"
 #include "tests/reports.hpp"
 
 using namespace tilestep;
@@ -21,16 +22,6 @@ using namespace tilestep::tests;
 namespace {
 
 // ---- the slow reference: exact fractions --------------------------------------------------------
-
-/// A double as a fraction, exactly.
-cpp_rational fraction(double value) {
-  int exponent = 0;
-  const double half = std::frexp(value, &exponent);
-  const cpp_rational whole(static_cast<long long>(std::ldexp(half, 53)));
-  const int power = exponent - 53;
-  const cpp_rational scale(cpp_int(1) << std::abs(power));
-  return power >= 0 ? cpp_rational(whole * scale) : cpp_rational(whole / scale);
-}
 
 /// `exact` in the format: the largest multiple of the spacing below it, or the next.
 double rounded(const SumMethod& method, const cpp_rational& exact, std::uint32_t random) {

@@ -11,6 +11,7 @@
 #include "kernels/numbers/low_bit/reference.hpp"
 #include "tests/catch.hpp"
 #include "tests/kernels/device.hpp"
+#include "tests/kernels/numbers/fraction.hpp"
 #include "tests/part.hpp"
 #include "tests/reports.hpp"
 
@@ -20,16 +21,6 @@ using namespace tilestep::tests;
 using boost::multiprecision::cpp_int, boost::multiprecision::cpp_rational;
 
 namespace {
-
-/// A double as a fraction, exactly.
-cpp_rational fraction(double value) {
-  int exponent = 0;
-  const double half = std::frexp(value, &exponent);
-  const cpp_int whole(static_cast<long long>(std::ldexp(half, 53)));
-  const int power = exponent - 53;
-  const cpp_int scale = cpp_int(1) << std::abs(power);
-  return power >= 0 ? cpp_rational(whole * scale) : cpp_rational(whole, scale);
-}
 
 std::uint16_t bf16(double value) {
   return static_cast<std::uint16_t>(
