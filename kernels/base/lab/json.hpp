@@ -78,7 +78,7 @@ class Place {
       if (const auto value = named<Enum>(*word)) return *value;
     }
     std::string allowed;
-    for (const std::string_view word : names_of(Enum{})) {
+    for (const std::string_view word : kNamesOf<Enum>) {
       allowed += (allowed.empty() ? "" : ", ") + std::string(word);
     }
     refuse(allowed);

@@ -190,8 +190,7 @@ class KnobTable {
   /// One of the values of an enum, by its name.
   template <Named Enum>
   KnobTable& choice(Enum Params::*member, Words words) {
-    const auto names = names_of(Enum{});
-    return choice(member, std::move(words), {names.begin(), names.end()});
+    return choice(member, std::move(words), {kNamesOf<Enum>.begin(), kNamesOf<Enum>.end()});
   }
 
   /// One of `names`; the member numbers them from 0.

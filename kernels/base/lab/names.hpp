@@ -19,22 +19,26 @@ concept Named = std::is_enum_v<Enum> && requires(Enum value) {
   names_of(value)[0];
 };
 
+/// Made once: a call of `names_of` makes them anew where nothing is optimized, at each event of a trace.
+template <Named Enum>
+inline constexpr auto kNamesOf = names_of(Enum{});
+
 /// How many values there are.
 template <Named Enum>
 constexpr std::size_t count_of() {
-  return names_of(Enum{}).size();
+  return kNamesOf<Enum>.size();
 }
 
 template <Named Enum>
 constexpr std::string_view name_of(Enum value) {
-  return names_of(Enum{}).at(static_cast<std::size_t>(value));
+  return kNamesOf<Enum>.at(static_cast<std::size_t>(value));
 }
 
 /// The value with this name, if any.
 template <Named Enum>
 constexpr std::optional<Enum> named(std::string_view name) {
   for (std::size_t i = 0; i < count_of<Enum>(); ++i) {
-    if (names_of(Enum{})[i] == name) return static_cast<Enum>(i);
+    if (kNamesOf<Enum>[i] == name) return static_cast<Enum>(i);
   }
   return std::nullopt;
 }

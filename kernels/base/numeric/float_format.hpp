@@ -10,6 +10,9 @@
 #else
 #define TILESTEP_HOST_DEVICE
 #endif
+/// For what the loops over a product call: builds that do not optimize most files would have the linker take an
+/// unoptimized one of those for the optimized files too.
+#define TILESTEP_INLINED TILESTEP_HOST_DEVICE __attribute__((always_inline))
 
 namespace tilestep::numeric {
 

@@ -43,7 +43,7 @@ class RunningSum {
  public:
   explicit RunningSum(Adding adding) : adding_(adding) {}
 
-  void add(double product) {
+  TILESTEP_INLINED void add(double product) {
     if (adding_ == Adding::tensor_core && terms_ % kMmaDepth == 0) close_group();
     sum_ += product;
     magnitude_ += std::abs(product);
@@ -74,7 +74,7 @@ class RunningSum {
   /// The bounds are made of the exact sums; a kernel's own differ from them by what is bounded.
   static constexpr double kSlack = 1.01;
 
-  void close_group() {
+  TILESTEP_INLINED void close_group() {
     if (terms_ > 0) weight_ += std::abs(before_) + magnitude_;
     before_ = sum_;
     magnitude_ = 0;

@@ -23,12 +23,12 @@ struct FloatSpec {
   int mantissa_bits = 23;
   Specials specials = Specials::ieee;
 
-  TILESTEP_HOST_DEVICE constexpr int bits() const { return 1 + exponent_bits + mantissa_bits; }
-  TILESTEP_HOST_DEVICE constexpr int bias() const { return (1 << (exponent_bits - 1)) - 1; }
+  TILESTEP_INLINED constexpr int bits() const { return 1 + exponent_bits + mantissa_bits; }
+  TILESTEP_INLINED constexpr int bias() const { return (1 << (exponent_bits - 1)) - 1; }
   /// Exponent of the smallest normal number, 2^min_exponent.
-  TILESTEP_HOST_DEVICE constexpr int min_exponent() const { return 1 - bias(); }
+  TILESTEP_INLINED constexpr int min_exponent() const { return 1 - bias(); }
   /// The largest finite number's bits, sign left out.
-  TILESTEP_HOST_DEVICE constexpr std::uint32_t max_finite_bits() const {
+  TILESTEP_INLINED constexpr std::uint32_t max_finite_bits() const {
     const std::uint32_t mantissa_mask = (1u << mantissa_bits) - 1;
     const std::uint32_t top = (1u << exponent_bits) - 1;
     return specials == Specials::ieee ? ((top - 1) << mantissa_bits) | mantissa_mask
@@ -66,7 +66,7 @@ struct FloatFields {
   std::uint32_t sign = 0, exponent = 0, mantissa = 0;
 };
 
-TILESTEP_HOST_DEVICE constexpr FloatFields fields(FloatSpec spec, std::uint32_t bits) {
+TILESTEP_INLINED constexpr FloatFields fields(FloatSpec spec, std::uint32_t bits) {
   const std::uint32_t mantissa_mask = (1u << spec.mantissa_bits) - 1;
   const std::uint32_t exponent_mask = (1u << spec.exponent_bits) - 1;
   return {(bits >> (spec.bits() - 1)) & 1u, (bits >> spec.mantissa_bits) & exponent_mask,
@@ -80,18 +80,18 @@ inline constexpr std::uint64_t kInfinityBits = std::uint64_t{0x7FF} << 52;
 inline constexpr std::uint64_t kMantissaMask = (std::uint64_t{1} << 52) - 1;
 
 /// 2^power, for powers of normal doubles.
-TILESTEP_HOST_DEVICE constexpr double power_of_two(int power) {
+TILESTEP_INLINED constexpr double power_of_two(int power) {
   return std::bit_cast<double>(static_cast<std::uint64_t>(power + 1023) << 52);
 }
-TILESTEP_HOST_DEVICE constexpr double with_sign(double magnitude, std::uint64_t sign) {
+TILESTEP_INLINED constexpr double with_sign(double magnitude, std::uint64_t sign) {
   return std::bit_cast<double>(std::bit_cast<std::uint64_t>(magnitude) | sign);
 }
 /// Exponent of a normal double's bits.
-TILESTEP_HOST_DEVICE constexpr int exponent_of(std::uint64_t magnitude) {
+TILESTEP_INLINED constexpr int exponent_of(std::uint64_t magnitude) {
   return static_cast<int>(magnitude >> 52) - 1023;
 }
 /// Exponent of the spacing of the format's numbers around 2^exponent.
-TILESTEP_HOST_DEVICE constexpr int spacing_exponent(FloatSpec spec, int exponent) {
+TILESTEP_INLINED constexpr int spacing_exponent(FloatSpec spec, int exponent) {
   const int normal = exponent > spec.min_exponent() ? exponent : spec.min_exponent();
   return normal - spec.mantissa_bits;
 }
@@ -106,7 +106,7 @@ TILESTEP_HOST_DEVICE constexpr bool is_infinite(double value) {
 }
 
 /// The number that the low bits() bits of `bits` stand for.
-TILESTEP_HOST_DEVICE constexpr double decode(FloatSpec spec, std::uint32_t bits) {
+TILESTEP_INLINED constexpr double decode(FloatSpec spec, std::uint32_t bits) {
   const FloatFields f = fields(spec, bits);
   const std::uint64_t sign = static_cast<std::uint64_t>(f.sign) << 63;
   const std::uint32_t magnitude = (f.exponent << spec.mantissa_bits) | f.mantissa;
@@ -121,7 +121,7 @@ TILESTEP_HOST_DEVICE constexpr double decode(FloatSpec spec, std::uint32_t bits)
   return detail::with_sign(static_cast<double>(hidden | f.mantissa) * unit, sign);
 }
 
-TILESTEP_HOST_DEVICE constexpr double max_finite(FloatSpec spec) {
+TILESTEP_INLINED constexpr double max_finite(FloatSpec spec) {
   return decode(spec, spec.max_finite_bits());
 }
 
