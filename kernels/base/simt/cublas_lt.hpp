@@ -3,6 +3,7 @@
 #include <string>
 
 #include "kernels/base/simt/cublas.hpp"
+#include "kernels/base/simt/error.hpp"
 
 namespace tilestep::simt {
 
@@ -54,3 +55,26 @@ class CublasLt {
 };
 
 }  // namespace tilestep::simt::cuda
+
+namespace tilestep::simt {
+
+/// CublasLt's of the backend that the caller is compiled for; the emulation has none. Throws Error (unavailable).
+inline int library_algorithms([[maybe_unused]] const LibraryProduct& product,
+                              [[maybe_unused]] const LibraryArrays& arrays) {
+#if defined(__CUDACC__)
+  return cuda::CublasLt::loaded().algorithms(product, arrays);
+#else
+  throw Error(library_status().reason, ExitCode::unavailable);
+#endif
+}
+inline void library_multiply([[maybe_unused]] const LibraryProduct& product,
+                             [[maybe_unused]] int algorithm,
+                             [[maybe_unused]] const LibraryArrays& arrays) {
+#if defined(__CUDACC__)
+  cuda::CublasLt::loaded().multiply(product, algorithm, arrays);
+#else
+  throw Error(library_status().reason, ExitCode::unavailable);
+#endif
+}
+
+}  // namespace tilestep::simt

@@ -81,19 +81,26 @@ void launch(Device& device, const Launch& shape, void (*kernel)(Params...), Args
   // also where the loop uses fewer of them: what it reads must lie inside the allocation.
   const std::size_t shared_bytes = (shape.shared_bytes + 15) / 16 * 16;
   const void* edited = cuda::edited_kernel(device, reinterpret_cast<const void*>(kernel));
-  if (shape.cluster == 1 && edited == nullptr) {
+  cudaLaunchAttribute attributes[2]{};
+  unsigned count = 0;
+  if (shape.cluster > 1) {
+    attributes[count].id = cudaLaunchAttributeClusterDimension;
+    attributes[count++].val.clusterDim = {shape.cluster, 1, 1};
+  }
+  if (shape.early && device.info().compute_capability >= 90) {
+    attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[count++].val.programmaticStreamSerializationAllowed = 1;
+  }
+  if (count == 0 && edited == nullptr) {
     kernel<<<shape.grid, shape.block, shared_bytes, stream>>>(static_cast<Params>(args)...);
   } else {
-    cudaLaunchAttribute cluster{};
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim = {shape.cluster, 1, 1};
     cudaLaunchConfig_t config{};
     config.gridDim = shape.grid;
     config.blockDim = shape.block;
     config.dynamicSmemBytes = shared_bytes;
     config.stream = stream;
-    config.attrs = &cluster;
-    config.numAttrs = shape.cluster == 1 ? 0 : 1;
+    config.attrs = attributes;
+    config.numAttrs = count;
     // What it returns is also the last error, which after_launch asks for.
     if (edited == nullptr) {
       static_cast<void>(cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...));

@@ -57,6 +57,9 @@
 ///       wgmma_begin()                            before the first, and after every other access to d
 ///       wgmma_commit(), wgmma_wait<N>()          closes a group; waits for all but the newest N groups
 ///       settle(d)                                keeps the compiler from reading d before this point
+///     launches that overlap (PTX ISA, "griddepcontrol"; Launch::early)
+///       others_may_begin()                    the next launch's blocks may begin where there is room
+///       await_launch_before()                 until the launch before has ended and its stores are visible
 ///     registers: keep_registers<N>(), take_registers<N>()   "setmaxnreg", by all warps of a warpgroup
 ///     pack_bf16(low, high), pack_fp16(low, high)   two numbers, rounded to nearest even, in one register
 ///     pack_e4m3(a, b, c, d), pack_s8(a, b, c, d)   four numbers, a in the lowest byte; saturates to the

@@ -190,6 +190,12 @@ template <int kPending>
 __device__ __forceinline__ void store_wait() {
   TILESTEP_PTX("cp.async.bulk.wait_group.read %0;\n" ::"n"(kPending) : "memory");
 }
+__device__ __forceinline__ void others_may_begin() {
+  TILESTEP_PTX("griddepcontrol.launch_dependents;\n" :::);
+}
+__device__ __forceinline__ void await_launch_before() {
+  TILESTEP_PTX("griddepcontrol.wait;\n" ::: "memory");
+}
 __device__ __forceinline__ void publish_to_async_proxy() {
   TILESTEP_PTX("fence.proxy.async.shared::cta;\n" ::: "memory");
 }

@@ -117,6 +117,9 @@ template <int kPending>
 void store_wait(Location at = Location::current()) {
   emulated::async().wait_stores(kPending, at);
 }
+// A launch begins when the one before it has ended.
+inline void others_may_begin() {}
+inline void await_launch_before() {}
 inline void publish_to_async_proxy() {
   emulated::async().fence();
 }

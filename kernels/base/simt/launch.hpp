@@ -24,6 +24,9 @@ struct Launch {
   /// Of the kernel's own __shared__ arrays, as resources_of says it where no compiler does.
   std::size_t static_shared_bytes = 0;
   unsigned cluster = 1;  ///< blocks of a cluster, neighbours along x: 1, 2, 4 or 8
+  /// Whether its blocks may begin while the launch before it still runs ("programmatic dependent launch"; compute
+  /// capability 9.0): its kernel then calls hopper::await_launch_before() ahead of all that the other one writes or reads.
+  bool early = false;
 };
 
 /// The limits that every GPU since compute capability 3.0 has (CUDA C++ Programming Guide, "Compute

@@ -4,6 +4,7 @@
 /// Operations on numbers that share a register, one or two instructions each on a GPU:
 ///
 ///     simt::add_fp16x2(a, b), simt::fma_fp16x2(a, b, c)   both FP16 of a register, each rounded once
+///     simt::fma_bf16x2(a, b, c)       the same of BF16; compute capability 8.0
 ///     simt::unpack_e4m3x2(pair)       two E4M3 (OCP 8-bit floating point), in the low half of a register, as two
 ///                                     FP16: exact
 ///     simt::permute_bytes(a, b, how)  byte i of the result is byte (how >> 4i & 7) of b:a, a's being 0 … 3
@@ -25,6 +26,15 @@ __device__ __forceinline__ unsigned add_fp16x2(unsigned a, unsigned b) {
 __device__ __forceinline__ unsigned fma_fp16x2(unsigned a, unsigned b, unsigned c) {
   unsigned sum;
   asm("fma.rn.f16x2 %0, %1, %2, %3;\n" : "=r"(sum) : "r"(a), "r"(b), "r"(c));
+  return sum;
+}
+__device__ __forceinline__ unsigned fma_bf16x2(unsigned a, unsigned b, unsigned c) {
+  unsigned sum = 0;
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;\n" : "=r"(sum) : "r"(a), "r"(b), "r"(c));
+#else
+  asm volatile("trap;");
+#endif
   return sum;
 }
 __device__ __forceinline__ unsigned permute_bytes(unsigned a, unsigned b, unsigned how) {
@@ -81,6 +91,13 @@ inline unsigned fma_fp16x2(unsigned a, unsigned b, unsigned c) {
     both |= numeric::encode(numeric::kFp16, static_cast<double>(rounded)) << (16 * half);
   }
   return both;
+}
+/// Exact sums in FP32 alone: of products of BF16's 8 bits whose sum needs no more than FP32's 24.
+inline unsigned fma_bf16x2(unsigned a, unsigned b, unsigned c) {
+  const auto one = [&](int half) {
+    return unpack_bf16(a, half) * unpack_bf16(b, half) + unpack_bf16(c, half);
+  };
+  return pack_bf16(one(0), one(1));
 }
 inline unsigned add_fp16x2(unsigned a, unsigned b) {
   return fma_fp16x2(a, 0x3C003C00u, b);

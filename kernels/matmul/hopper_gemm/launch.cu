@@ -227,22 +227,13 @@ class KernelsHere final : public Kernels {
 
   LibraryStatus library(simt::Device&) const override { return simt::library_status(); }
 
-  int library_algorithms(simt::Device&, [[maybe_unused]] const simt::LibraryProduct& product,
-                         [[maybe_unused]] const simt::LibraryArrays& arrays) const override {
-#if defined(__CUDACC__)
-    return simt::cuda::CublasLt::loaded().algorithms(product, arrays);
-#else
-    throw Error(simt::library_status().reason, ExitCode::unavailable);
-#endif
+  int library_algorithms(simt::Device&, const simt::LibraryProduct& product,
+                         const simt::LibraryArrays& arrays) const override {
+    return simt::library_algorithms(product, arrays);
   }
-  void library_multiply(simt::Device&, [[maybe_unused]] const simt::LibraryProduct& product,
-                        [[maybe_unused]] int algorithm,
-                        [[maybe_unused]] const simt::LibraryArrays& arrays) const override {
-#if defined(__CUDACC__)
-    simt::cuda::CublasLt::loaded().multiply(product, algorithm, arrays);
-#else
-    throw Error(simt::library_status().reason, ExitCode::unavailable);
-#endif
+  void library_multiply(simt::Device&, const simt::LibraryProduct& product, int algorithm,
+                        const simt::LibraryArrays& arrays) const override {
+    simt::library_multiply(product, algorithm, arrays);
   }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "kernels/base/simt/cublas_lt.hpp"
 #include "kernels/base/simt/simt.hpp"
 #include "kernels/lessons.hpp"
 #include "kernels/numbers/low_bit/formats.hpp"
@@ -50,6 +51,19 @@ struct Quantized {
   simt::Span<Range> ranges;
 };
 
+/// INT4 with a scale for 128 weights, in the order in which the lanes of W4A16's kernels need it (linear/w4a16.cu).
+struct Arranged {
+  simt::Span<std::uint32_t> codes;   ///< [rows · columns / 8] words of eight codes
+  simt::Span<std::uint32_t> scales;  ///< [rows / 2 · columns / 128] pairs of FP16, of rows 8 apart
+};
+/// How W4A16 is launched.
+struct LinearPlan {
+  int tile = 0;  ///< rows of X in a tile of the GEMM: 16, 32, 64, 128; 0: the GEMV, up to 8 rows
+  int splits =
+      8;  ///< that share the columns of a tile: 1, 2, 4 blocks of the GEMM, 8, 16 warps of the GEMV
+  int rows = 16;  ///< of W in a tile of the GEMV: 16, 32; the GEMM has 128
+};
+
 class Kernels : public simt::KernelSet {
  public:
   /// What each row of W spans, then all of W. Asynchronous, as all here.
@@ -65,6 +79,25 @@ class Kernels : public simt::KernelSet {
   /// y [rows] = W · x, with x [columns] in BF16: codes become numbers in registers, sums are FP32.
   virtual void product(simt::Device& device, const Matrix& matrix, const Quantized& in,
                        simt::Span<const std::uint16_t> x, simt::Span<float> y) const = 0;
+
+  /// From int4 in groups of 128. Throws Error for rows that are no multiple of 128.
+  virtual void arrange(simt::Device& device, const Matrix& matrix, const Quantized& from,
+                       const Arranged& to) const = 0;
+  /// Adds up the words, a multiple of 4, by as many threads as there are sums, a multiple of 256.
+  virtual void add_up(simt::Device& device, simt::Span<const std::uint32_t> words,
+                      simt::Span<std::uint32_t> sums) const = 0;
+  /// Y [batch × rows] = X [batch × columns] · Wᵀ, both BF16, sums FP32. Throws Error for shapes and plans that there are
+  /// not; Error (unavailable) on GPUs before Hopper.
+  virtual void linear(simt::Device& device, const Matrix& matrix, const Arranged& w,
+                      const LinearPlan& plan, int batch, simt::Span<const std::uint16_t> x,
+                      simt::Span<std::uint16_t> y) const = 0;
+
+  /// cuBLASLt, the peer; under emulation there is none, and the other two throw Error (unavailable).
+  virtual simt::LibraryStatus library() const = 0;
+  virtual int library_algorithms(const simt::LibraryProduct& product,
+                                 const simt::LibraryArrays& arrays) const = 0;
+  virtual void library_multiply(const simt::LibraryProduct& product, int algorithm,
+                                const simt::LibraryArrays& arrays) const = 0;
 };
 
 }  // namespace tilestep::low_bit

@@ -5,6 +5,7 @@
 
 #include "kernels/base/numeric/index.hpp"
 #include "kernels/numbers/low_bit/kernels.hpp"
+#include "kernels/numbers/low_bit/linear/launches.hpp"
 #include "kernels/numbers/low_bit/quantize.cu"
 
 namespace tilestep::low_bit::SIMT_BACKEND {
@@ -115,6 +116,29 @@ class KernelsHere final : public Kernels {
                    simt::global(read(in.codes), "codes"), scales_of(in), ranges_of(in), matrix,
                    in.group, simt::global(x, "x"), simt::global(y, "y"));
     });
+  }
+
+  void arrange(simt::Device& device, const Matrix& matrix, const Quantized& from,
+               const Arranged& to) const override {
+    start_arrange(device, matrix, from, to);
+  }
+  void add_up(simt::Device& device, simt::Span<const std::uint32_t> words,
+              simt::Span<std::uint32_t> sums) const override {
+    start_read(device, words, sums);
+  }
+  simt::LibraryStatus library() const override { return simt::library_status(); }
+  int library_algorithms(const simt::LibraryProduct& product,
+                         const simt::LibraryArrays& arrays) const override {
+    return simt::library_algorithms(product, arrays);
+  }
+  void library_multiply(const simt::LibraryProduct& product, int algorithm,
+                        const simt::LibraryArrays& arrays) const override {
+    simt::library_multiply(product, algorithm, arrays);
+  }
+  void linear(simt::Device& device, const Matrix& matrix, const Arranged& w, const LinearPlan& plan,
+              int batch, simt::Span<const std::uint16_t> x,
+              simt::Span<std::uint16_t> y) const override {
+    start_linear(device, matrix, w, plan, batch, x, y);
   }
 };
 

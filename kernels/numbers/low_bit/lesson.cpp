@@ -312,7 +312,7 @@ const lab::Lesson& lesson() {
           "from all that share its scale.",
           knob_table(), run, bench_report)
           .with_small_bench([](simt::Device& device, lab::Progress& progress) {
-            return bench_report(device, progress, {{16, 256}});
+            return bench_report(device, progress, {{16, 256}, false, {{128, 512}}, 2, {1, 9}});
           })
           .with_telling(
               {{"tensor-scale",

@@ -24,6 +24,7 @@ class Bench : public lab::Bench {
  public:
   Bench(const lab::Bench& start, const BenchSizes& sizes)
       : lab::Bench(start),
+        sizes_(sizes),
         matrix_(sizes.matrix),
         weights_(device, numeric::elements_of(matrix_.rows, matrix_.columns), period()),
         codes_(device, 2 * weights_.span().count),
@@ -34,14 +35,17 @@ class Bench : public lab::Bench {
   void run() {
     kernels_of(device).ranges(device, matrix_, weights_.span(), ranges_.span());
     lab::Climb all;
-    for (const Format format : all_of<Format>()) all.add(climb(plan(format), 1.0 / kFormats));
+    for (const Format format : all_of<Format>())
+      all.add(climb(sizes_.quick ? lab::quick(plan(format)) : plan(format), 0.4 / kFormats));
     add_table("quantize", fmt::format("Quantizing {} × {} BF16", matrix_.rows, matrix_.columns),
               {"rung", "format", real("bits", "bits a weight", "", 3), "time", "bandwidth", "p10",
                "p90", lab::column("fraction", "of copy")},
               all.rungs);
-    report.summary = fmt::format("Quantizing to INT4 runs at {} on {}, a plain copy at {}.",
-                                 headline("quantize_bandwidth", name_of(Format::int4), 0),
-                                 device.info().name, headline("copy_bandwidth", "", 0));
+    const std::string product = add_linear(*this, sizes_, weights_);
+    report.summary =
+        product + fmt::format("Quantizing to INT4 runs at {} on {}, a plain copy at {}.",
+                              headline("quantize_bandwidth", name_of(Format::int4), 0),
+                              device.info().name, headline("copy_bandwidth", "", 0));
   }
 
  private:
@@ -111,6 +115,7 @@ class Bench : public lab::Bench {
     return plan;
   }
 
+  const BenchSizes sizes_;
   const Matrix matrix_;
   lab::Repeated<std::uint16_t> weights_;
   simt::Buffer<std::uint8_t> codes_, scales_, zeros_;

@@ -1,0 +1,375 @@
+// W4A16 beside cuBLAS in BF16, over the rows of X: where fewer bytes pay, and where they stop to.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+
+#include "kernels/base/lab/quick.hpp"
+#include "kernels/base/numeric/index.hpp"
+#include "kernels/base/numeric/random.hpp"
+#include "kernels/base/numeric/small_float.hpp"
+#include "kernels/numbers/low_bit/bench/bench.hpp"
+#include "kernels/numbers/low_bit/reference.hpp"
+
+namespace tilestep::low_bit {
+namespace {
+
+using lab::real;
+
+/// Normal numbers in BF16, from the sums of four uniform ones. A prime number of them: no two rows are alike.
+std::vector<std::uint16_t> numbers(std::uint64_t seed, double deviation) {
+  constexpr int kPrime = 65537;
+  std::vector<std::uint16_t> bits;
+  for (int i = 0; i < kPrime; ++i) {
+    std::uint64_t random = numeric::mixed(seed ^ static_cast<std::uint64_t>(i));
+    double sum = -2;
+    for (int j = 0; j < 4; ++j, random >>= 16) {
+      sum += static_cast<double>(random & 0xFFFF) / 65536;
+    }
+    const double value = numeric::round_to(numeric::kBf16, sum * deviation * std::sqrt(3.0));
+    bits.push_back(static_cast<std::uint16_t>(numeric::encode(numeric::kBf16, value)));
+  }
+  return bits;
+}
+
+/// So many layers of a model, alike, one after the other: what one reads is in no cache any more when its turn comes again.
+class Layers {
+ public:
+  Layers(simt::Device& device, const Matrix& matrix, int layers, int most)
+      : device_(device),
+        matrix_(matrix),
+        layers_(layers),
+        weights_(device, count() * static_cast<std::size_t>(layers), numbers(1, kDeviation)),
+        x_(device, numeric::elements_of(most, matrix.columns), numbers(2, 1)),
+        y_(device, numeric::elements_of(most, matrix.rows)),
+        bytes_(device, count() / 2),
+        scales_(device, count() / 64),
+        codes_(device, count() / 8 * static_cast<std::size_t>(layers)),
+        pairs_(device, count() / 256 * static_cast<std::size_t>(layers)) {
+    simt::Buffer<Range> ranges(device, static_cast<std::size_t>(matrix.rows) + 1);
+    const Quantized q{Format::int4, Group::g128, bytes_.span(), scales_.span(), {}, ranges.span()};
+    // From the last on: `bytes_` and `scales_` are then those of the first, which is compared.
+    for (int layer = layers - 1; layer >= 0; --layer) {
+      const simt::Span<const std::uint16_t> w{
+          weights_.span().data + static_cast<std::size_t>(layer) * count(), count()};
+      kernels().ranges(device, matrix, w, ranges.span());
+      kernels().quantize(device, matrix, w, q);
+      kernels().arrange(device, matrix, q, arranged(layer));
+    }
+    device.synchronize();
+  }
+
+  /// All layers' products, each with the same X, into the same Y: the first one's comes last.
+  lab::Runnable ours(const LinearPlan& plan, int batch) {
+    const auto launch = [this, plan, batch] {
+      for (int layer = layers_ - 1; layer >= 0; --layer) {
+        kernels().linear(device_, matrix_, arranged(layer), plan, batch, x(batch), y(batch));
+      }
+    };
+    return lab::judged(device_, y_, launch, [this, batch] { return compared(batch, true); });
+  }
+  lab::Runnable library(int algorithm, int batch) {
+    const auto launch = [this, algorithm, batch] {
+      for (int layer = layers_ - 1; layer >= 0; --layer) {
+        kernels().library_multiply(product(batch), algorithm, arrays(layer));
+      }
+    };
+    return lab::judged(device_, y_, launch, [this, batch] { return compared(batch, false); });
+  }
+  int algorithms(int batch) { return kernels().library_algorithms(product(batch), arrays(0)); }
+  std::string name() const { return fmt::format("{} × {}", matrix_.rows, matrix_.columns); }
+  /// Bytes that a product reads and writes at least: W, X and Y.
+  double bytes(int batch, double bits) const {
+    return static_cast<double>(count()) * bits / 8 + 2.0 * batch * (matrix_.rows + matrix_.columns);
+  }
+  double flops(int batch) const { return 2.0 * batch * static_cast<double>(count()); }
+  const Matrix& matrix() const { return matrix_; }
+  int layers() const { return layers_; }
+
+ private:
+  const Kernels& kernels() const { return kernels_of(device_); }
+  std::size_t count() const { return numeric::elements_of(matrix_.rows, matrix_.columns); }
+  simt::Span<const std::uint16_t> x(int batch) const {
+    return {x_.span().data, numeric::elements_of(batch, matrix_.columns)};
+  }
+  simt::Span<std::uint16_t> y(int batch) {
+    return {y_.span().data, numeric::elements_of(batch, matrix_.rows)};
+  }
+  simt::LibraryProduct product(int batch) const {
+    return {.m = batch, .n = matrix_.rows, .k = matrix_.columns};
+  }
+  simt::LibraryArrays arrays(int layer) {
+    return {.a = x_.span().data,
+            .b = weights_.span().data + static_cast<std::size_t>(layer) * count(),
+            .c = y_.span().data};
+  }
+  Arranged arranged(int layer) {
+    const std::size_t codes = count() / 8, pairs = count() / 256;
+    return {{codes_.span().data + static_cast<std::size_t>(layer) * codes, codes},
+            {pairs_.span().data + static_cast<std::size_t>(layer) * pairs, pairs}};
+  }
+
+  /// 128 of Y's elements, all over it, against sums in double.
+  lab::Closest compared(int batch, bool few_bits) {
+    const auto columns = static_cast<std::size_t>(matrix_.columns);
+    const auto rows = static_cast<std::size_t>(matrix_.rows);
+    lab::Closest closest;
+    for (int i = 0; i < 128; ++i) {
+      const std::uint64_t random = numeric::mixed(static_cast<std::uint64_t>(i));
+      const std::size_t row = random % rows, n = (random >> 32) % static_cast<std::size_t>(batch);
+      const auto w = weights_.values(row * columns, columns);
+      const auto inputs = x_.values(n * columns, columns);
+      std::vector<int> codes;
+      std::vector<std::uint8_t> scales;
+      if (few_bits) {
+        codes = unpacked(Format::int4, bytes_.download(row * columns / 2, columns / 2));
+        scales = scales_.download(row * columns / 64, columns / 64);
+      }
+      double sum = 0, magnitude = 0;
+      for (std::size_t k = 0; k < columns; ++k) {
+        double weight = numeric::decode(numeric::kBf16, w[k]);
+        if (few_bits) {
+          const std::size_t at = k / 128 * 2;
+          weight = (codes[k] < 8 ? codes[k] : codes[k] - 16) *
+                   numeric::decode(numeric::kFp16,
+                                   static_cast<std::uint32_t>(scales[at] | scales[at + 1] << 8));
+        }
+        const double product = weight * numeric::decode(numeric::kBf16, inputs[k]);
+        sum += product;
+        magnitude += std::abs(product);
+      }
+      const double got = numeric::decode(numeric::kBf16, y_.download(n * rows + row, 1)[0]);
+      closest.add(got, sum, std::ldexp(std::abs(sum), -8) + std::ldexp(magnitude, -18));
+    }
+    return closest;
+  }
+
+  simt::Device& device_;
+  const Matrix matrix_;
+  const int layers_;
+  lab::Repeated<std::uint16_t> weights_, x_;
+  simt::Buffer<std::uint16_t> y_;
+  simt::Buffer<std::uint8_t> bytes_, scales_;
+  simt::Buffer<std::uint32_t> codes_, pairs_;
+};
+
+/// All plans that fit a batch: none that computes four times the rows that there are, or takes more than four turns.
+std::vector<LinearPlan> plans_for(const simt::DeviceInfo& device, const Matrix& matrix, int batch) {
+  std::vector<LinearPlan> plans;
+  const int capability = device.compute_capability;
+  if (capability != 0 && capability / 10 != 9) return plans;
+  for (const int rows : {16, 32}) {
+    for (const int warps : {8, 16}) {
+      if (batch <= 8) plans.push_back({0, warps, rows});
+    }
+  }
+  for (const int tile : {16, 32, 64, 128}) {
+    if ((tile > 16 && tile >= 4 * batch) || 4 * tile < batch) continue;
+    for (const int splits : {1, 2, 4}) {
+      if (matrix.columns / 128 % splits == 0) plans.push_back({tile, splits});
+    }
+  }
+  return plans;
+}
+
+class Linear {
+ public:
+  Linear(lab::Bench& bench, const BenchSizes& sizes) : bench_(bench), sizes_(sizes) {}
+
+  /// What reading memory comes to, by the words of `data`.
+  void read(const lab::Repeated<std::uint16_t>& data) {
+    simt::Device& device = bench_.device;
+    const simt::Span<const std::uint32_t> words{
+        reinterpret_cast<const std::uint32_t*>(data.span().data), data.span().count / 2};
+    const auto first = data.values(0, data.span().count);
+    std::uint32_t want = 0;
+    for (std::size_t i = 0; i < first.size(); i += 2) {
+      want += static_cast<std::uint32_t>(first[i] | first[i + 1] << 16);
+    }
+    lab::LadderPlan plan;
+    plan.work = {.bytes_read = static_cast<double>(data.bytes())};
+    plan.rate_id = "read_bandwidth";
+    lab::Rung& rung = plan.rungs.emplace_back();
+    rung.name = "read";
+    rung.check = "read";
+    rung.check_detail = "The sum of all words, modulo 2^32, is exact.";
+    const int multiprocessors = std::max(device.info().multiprocessors, 1);
+    for (const int blocks : {8, 16, 32}) {
+      rung.configurations.push_back(
+          {.name = fmt::format("{} blocks a multiprocessor", blocks),
+           .make = [&device, words, want, threads = 256 * blocks * multiprocessors] {
+             const auto sums = std::make_shared<simt::Buffer<std::uint32_t>>(
+                 device, static_cast<std::size_t>(threads));
+             const auto launch = [&device, words, sums] {
+               kernels_of(device).add_up(device, words, sums->span());
+             };
+             return lab::judged(device, *sums, launch, [sums, want] {
+               const std::vector<std::uint32_t> all = sums->download();
+               lab::Closest closest;
+               closest.add(std::accumulate(all.begin(), all.end(), std::uint32_t{0}), want, 0);
+               return closest;
+             });
+           }});
+    }
+    const lab::Climb climb = bench_.climb(sizes_.quick ? lab::quick(plan) : plan, 0.05);
+    if (climb.rungs[0].timed()) read_ = climb.rungs[0].rate.median;
+  }
+
+  void time(const Matrix& matrix, double share) {
+    Layers layer(bench_.device, matrix, sizes_.alike,
+                 *std::max_element(sizes_.batches.begin(), sizes_.batches.end()));
+    const std::size_t first = rows_.size();
+    last_ = layer.name();
+    for (const int batch : sizes_.batches) {
+      time(layer, batch, share / static_cast<double>(sizes_.batches.size()));
+    }
+    // The tensor cores' roof for this layer: the best that either came to.
+    double roof = 0;
+    for (std::size_t i = first; i < rows_.size(); ++i) {
+      roof = std::max(
+          {roof, rows_[i].number("tflops").value_or(0), rows_[i].number("peer").value_or(0)});
+    }
+    for (std::size_t i = first; i < rows_.size(); ++i) predict(rows_[i], layer, roof);
+    cross(layer, first);
+  }
+
+  std::string summary() const {
+    if (rows_.empty() || !rows_.back().number("speedup")) return "";
+    const auto first = std::find_if(rows_.begin(), rows_.end(), [&](const lab::Timed& row) {
+      return row.cells.at("layer") == rows_.back().cells.at("layer");
+    });
+    const auto times = [](const lab::Timed& row) {
+      return fmt::format("{:.2f} times as fast at batch {:.0f}", row.number("speedup").value_or(0),
+                         row.number("batch").value_or(0));
+    };
+    return fmt::format("Beside cuBLAS in BF16, weights of {} in INT4 are {} and {}. ", last_,
+                       times(*first), times(rows_.back()));
+  }
+  void add_tables() {
+    bench_.add_table(
+        "linear", "W4A16 beside cuBLAS in BF16",
+        {"layer", lab::whole("batch"), real("time", "W4A16", "ms", 4),
+         real("library_time", "BF16", "ms", 4), real("speedup", "times as fast", "", 2),
+         real("predicted", "W4A16 predicted", "ms", 4),
+         real("library_predicted", "BF16 predicted", "ms", 4),
+         real("predicted_speedup", "predicted", "", 2),
+         real("of_bound", "of the bytes' bound", "", 2), real("tflops", "W4A16", "TFLOP/s", 0),
+         real("peer", "BF16", "TFLOP/s", 0), "configuration"},
+        rows_);
+    bench_.report.add(std::move(crossings_));
+  }
+
+ private:
+  void time(Layers& layer, int batch, double share) {
+    lab::LadderPlan plan;
+    plan.rate = lab::Rate::tflop_per_s;
+    plan.work = {.bytes_read = layer.layers() * layer.bytes(batch, kBits),
+                 .flops = layer.layers() * layer.flops(batch)};
+    plan.shape = fmt::format("{}, batch {}", layer.name(), batch);
+    plan.cells = {{"layer", layer.name()}, {"batch", batch}};
+    plan.note = fmt::format("one of {} layers, one after the other, each with weights of its own",
+                            layer.layers());
+    plan.flush_l2 = false;  // the other layers do that
+    plan.rate_id = "w4a16_rate";
+    plan.fraction_id = "w4a16_of_cublas";
+    lab::Rung& rung = plan.rungs.emplace_back();
+    rung.name = "w4a16";
+    rung.variant = fmt::format("{} {}", layer.name(), batch);
+    rung.check = "w4a16";
+    rung.check_detail =
+        "128 elements of Y against sums in double, within BF16's half spacing and "
+        "2^-18 of the products' magnitudes.";
+    for (const LinearPlan& one : plans_for(bench_.device.info(), layer.matrix(), batch)) {
+      rung.configurations.push_back(
+          {.name = one.tile == 0
+                       ? std::string("GEMV")
+                       : fmt::format("tiles of 128 × {}, {} blocks each", one.tile, one.splits),
+           .make = [&layer, one, batch] { return layer.ours(one, batch); }});
+    }
+    if (rung.configurations.empty()) return;
+    const auto library = kernels_of(bench_.device).library();
+    if (library.available) {
+      lab::Rung& peer = plan.peers.emplace_back();
+      peer.name = library.name + " BF16";
+      peer.variant = rung.variant;
+      peer.rate_id = "bf16_rate";
+      peer.check = "library";
+      peer.check_detail = rung.check_detail;
+      for (int i = 0; i < layer.algorithms(batch); ++i) {
+        peer.configurations.push_back(
+            {.name = fmt::format("algorithm {}", i + 1),
+             .make = [&layer, i, batch] { return layer.library(i, batch); }});
+      }
+    }
+    lab::Climb climb = bench_.climb(sizes_.quick ? lab::quick(plan) : plan, share);
+    lab::Timed& timed = climb.rungs[0];
+    if (!timed.timed()) return;
+    const double ours = timed.time_ms.median / layer.layers();
+    timed.cells["time"] = ours;
+    if (!climb.peers.empty() && climb.peers[0].timed()) {
+      const double theirs = climb.peers[0].time_ms.median / layer.layers();
+      timed.cells["library_time"] = theirs;
+      timed.cells["speedup"] = theirs / ours;
+    }
+    if (read_ > 0) {
+      timed.cells["of_bound"] = layer.bytes(batch, kBits) / read_ / 1e6 / ours;
+    }
+    rows_.push_back(std::move(timed));
+  }
+
+  /// The longer of what the bytes and the FLOPs take.
+  void predict(lab::Timed& row, const Layers& layer, double tflops) const {
+    if (read_ == 0 || tflops == 0) return;
+    const int batch = static_cast<int>(*row.number("batch"));
+    const auto ms = [&](double bits) {
+      return std::max(layer.bytes(batch, bits) / read_ / 1e6, layer.flops(batch) / tflops / 1e9);
+    };
+    row.cells["predicted"] = ms(kBits);
+    row.cells["library_predicted"] = ms(16);
+    row.cells["predicted_speedup"] = ms(16) / ms(kBits);
+  }
+
+  /// From which batch on W4A16 is no faster: between two that were timed, on a scale of powers of two.
+  void cross(const Layers& layer, std::size_t first) {
+    const auto crossing = [&](const char* id, double least) -> lab::Cell {
+      for (std::size_t i = first + 1; i < rows_.size(); ++i) {
+        const auto before = rows_[i - 1].number(id), after = rows_[i].number(id);
+        if (!before || !after || *before < least || *after >= least) continue;
+        const double part = (*before - least) / (*before - *after);
+        return *rows_[i - 1].number("batch") *
+               std::pow(*rows_[i].number("batch") / *rows_[i - 1].number("batch"), part);
+      }
+      return {};
+    };
+    crossings_.rows.push_back({layer.name(), crossing("predicted_speedup", 1.05),
+                               crossing("speedup", 1.05), crossing("speedup", 1.0)});
+  }
+
+  static constexpr double kBits = 4.125;
+  lab::Bench& bench_;
+  const BenchSizes& sizes_;
+  double read_ = 0;  ///< GB/s
+  std::vector<lab::Timed> rows_;
+  std::string last_;  ///< of the last layer
+  lab::Table crossings_{"crossing",
+                        "From which batch on W4A16 is no more than 5 % faster",
+                        {"layer", real("predicted", "predicted", "", 0),
+                         real("measured", "measured", "", 0), real("even", "slower from", "", 0)}};
+};
+
+}  // namespace
+
+std::string add_linear(lab::Bench& bench, const BenchSizes& sizes,
+                       const lab::Repeated<std::uint16_t>& data) {
+  Linear linear(bench, sizes);
+  linear.read(data);
+  for (const Matrix& layer : sizes.layers) {
+    linear.time(layer, 0.55 / static_cast<double>(sizes.layers.size()));
+  }
+  linear.add_tables();
+  return linear.summary();
+}
+
+}  // namespace tilestep::low_bit
