@@ -130,7 +130,7 @@ void check_knob_ends(const lab::Lesson& lesson) {
   check_report(lesson, {});
   const lab::Settings defaults = lesson.knobs().defaults();
   std::map<std::string, bool> changes;
-  tests::Part part("runs at the ends of " + lesson.info().id, 6);
+  tests::Part part("runs at the ends of " + lesson.info().id, 4);
   for (const lab::Settings& settings : contract::knob_ends(lesson)) {
     if (part.skips()) continue;
     check_report(lesson, settings);

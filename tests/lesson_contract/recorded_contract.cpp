@@ -113,7 +113,7 @@ std::vector<Readout> readouts_at_end(const lab::Report& report) {
 
 void check_recorded(const lab::Lesson& lesson) {
   std::vector<lab::Settings> all = contract::some_knob_ends(lesson);
-  tests::Part part("mixtures of " + lesson.info().id, 10);
+  tests::Part part("mixtures of " + lesson.info().id, 8);
   for (const lab::Settings& mixture : contract::knob_mixtures(lesson, 40)) {
     if (!part.skips() && contract::takes(lesson, mixture)) all.push_back(mixture);
   }

@@ -66,7 +66,7 @@ void check_damage(const json& trace, json (*again)(const json&)) {
 
 /// Traces with what the defaults have not: those of the trial settings, which run every source.
 void check_trials(const lab::Lesson& lesson, json (*again)(const json&)) {
-  tests::Part part("damage to traces of " + lesson.info().id, 9);
+  tests::Part part("damage to traces of " + lesson.info().id, 6);
   for (const lab::Settings& settings : lesson.trials()) {
     if (part.skips()) continue;
     INFO(lab::to_json(settings).dump());

@@ -80,7 +80,7 @@ class Kernels : public simt::KernelSet {
   virtual void product(simt::Device& device, const Matrix& matrix, const Quantized& in,
                        simt::Span<const std::uint16_t> x, simt::Span<float> y) const = 0;
 
-  /// From int4 in groups of 128. Throws Error for rows that are no multiple of 128.
+  /// From int4 in groups of 128; done when it returns. Throws Error for rows that are no multiple of 128.
   virtual void arrange(simt::Device& device, const Matrix& matrix, const Quantized& from,
                        const Arranged& to) const = 0;
   /// Adds up the words, a multiple of 4, by as many threads as there are sums, a multiple of 256.

@@ -60,6 +60,8 @@ void start_arrange(simt::Device& device, const Matrix& matrix, const Quantized& 
                    simt::global(simt::Span<const std::uint8_t>(from.scales), "scales")),
                matrix, simt::as<uint4>(simt::global(to.codes, "arranged codes")),
                simt::as<std::uint16_t>(simt::global(to.scales, "arranged scales")));
+  // The products' launches ask for codes before they await the launch ahead of them.
+  device.synchronize();
 }
 
 void start_read(simt::Device& device, simt::Span<const std::uint32_t> words,
