@@ -166,6 +166,8 @@ void Window::press(const std::string& key) {
 }
 
 void Window::type(const std::string& text) {
+  // What comes before a field has the focus is a shortcut, or nothing.
+  eventually([&] { return answered(map()); });
   input({"type", "--delay", "4", text});
 }
 

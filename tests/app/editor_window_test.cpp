@@ -40,7 +40,7 @@ TEST_CASE(
     open_editor(window);
     // The maximum of each tile, found by the name of its step, is one too large.
     window.press("ctrl+f");
-    REQUIRE(eventually([&] { return window.has("find_text"); }));
+    REQUIRE(window.steady("find_text"));
     window.type("[step: maximum]");
     REQUIRE(eventually([&] { return window.value("find_text") == "[step: maximum]"; }));
     window.press("Escape");

@@ -465,8 +465,8 @@ void type_text(Walk& walk, const json& knob) {
   const auto control = walk.reach(id);
   REQUIRE(control);
   walk.window.click(*control);
-  REQUIRE(walk.window.steady(id));  // what is typed before the field has the focus is a shortcut
-  walk.window.type(match[1]);       // in place of what stands there, which a click selects
+  REQUIRE(walk.window.steady(id));
+  walk.window.type(match[1]);  // in place of what stands there, which a click selects
   walk.window.hold("Return");
   CHECK(walk.becomes(id, match[1]));
   walk.window.let_go("Return");

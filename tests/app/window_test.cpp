@@ -317,13 +317,15 @@ TEST_CASE("Ctrl+O takes a CUDA file, names its mistake, and a click leads to its
   REQUIRE(eventually([&] { return window.has("next"); }));
   window.focus();
   window.press("ctrl+o");
-  REQUIRE(eventually([&] { return window.has("inspect_path"); }));
+  REQUIRE(window.steady("inspect_path"));
   window.type(file.string());
+  REQUIRE(eventually([&] { return window.value("inspect_path") == file.string(); }));
   window.hold("Return");
   // Without a sandbox it asks first.
   const auto found = [&] { return window.has("finding_1") || window.has("inspect_trust"); };
   const bool there = eventually(found, std::chrono::seconds(60));
   window.let_go("Return");
+  INFO("the last map: " << window.map().dump());
   REQUIRE(there);
   if (window.has("inspect_trust")) {
     REQUIRE(window.click_on("inspect_trust"));
