@@ -3,11 +3,11 @@
 build_packages=(
   cmake ninja-build g++ pkg-config
   libglfw3-dev libimgui-dev libfreetype-dev libfmt-dev nlohmann-json3-dev libcli11-dev libmd4c-dev
-  libstb-dev libboost-dev libboost-context-dev libseccomp-dev
+  libstb-dev zlib1g-dev libboost-dev libboost-context-dev libseccomp-dev
   libegl-dev libgl-dev libegl1 libgl1 libgl1-mesa-dri libegl-mesa0 libglx-mesa0
   fonts-inter fonts-jetbrains-mono
 )
-test_packages=(catch2 xvfb xauth xdotool procps clang clang-format lld ccache openssh-client bubblewrap)
+test_packages=(catch2 chromium xvfb xauth xdotool procps clang clang-format lld ccache openssh-client bubblewrap)
 # The SSH server is for a test over loopback. Under a service manager the package would start a public server,
 # so installing it is left to the machine's owner, and the test says that it is skipped.
 [ -d /run/systemd/system ] || test_packages+=(openssh-server)

@@ -137,8 +137,8 @@ int run_cli(const std::vector<std::string>& arguments, const std::string& progra
       "Show the licenses of the bundled fonts and libraries");
   app.require_subcommand(0, 1);
   for (const auto add : {add_open, add_list, add_run, add_bench, add_record, add_shot, add_film,
-                         add_tour, add_verify_recording, add_worksheet, add_exercise, add_progress,
-                         add_worker, add_inspect, add_assembly, add_doctor}) {
+                         add_site, add_tour, add_verify_recording, add_worksheet, add_exercise,
+                         add_progress, add_worker, add_inspect, add_assembly, add_doctor}) {
     add(app, invocation);
   }
   try {

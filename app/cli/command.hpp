@@ -22,6 +22,7 @@ void add_bench(CLI::App& app, Invocation& invocation);
 void add_record(CLI::App& app, Invocation& invocation);
 void add_shot(CLI::App& app, Invocation& invocation);
 void add_film(CLI::App& app, Invocation& invocation);
+void add_site(CLI::App& app, Invocation& invocation);
 void add_tour(CLI::App& app, Invocation& invocation);
 void add_verify_recording(CLI::App& app, Invocation& invocation);
 void add_worksheet(CLI::App& app, Invocation& invocation);

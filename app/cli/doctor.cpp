@@ -83,7 +83,7 @@ std::vector<Finding> display_findings() {
            status.window
                ? (status.window_reason.empty() ? "a window can be opened" : status.window_reason)
                : status.window_reason,
-           status.window ? "" : "use `tilestep tour --out tour` for pages and pictures instead"},
+           status.window ? "" : "use `tilestep site --out course` for the course in a browser"},
           {"pictures", status.offscreen,
            status.offscreen ? fmt::format("drawn without a display, by {}", status.offscreen_reason)
                             : status.offscreen_reason,

@@ -10,7 +10,7 @@
 #include <tuple>
 
 #include "app/cli/html.hpp"
-#include "app/cli/tour_page.hpp"
+#include "app/cli/html_page.hpp"
 #include "kernels/base/lab/plural.hpp"
 #include "kernels/base/lab/sentence.hpp"
 

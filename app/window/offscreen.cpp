@@ -314,7 +314,7 @@ std::string SvgPress::draw(const Capsule& capsule, ui::ThemeKind theme,
   return state.shell->picture_svg();
 }
 
-std::string SvgPress::draw(const picture::Picture& picture, ui::ThemeKind theme) {
+void SvgPress::with_type(ui::ThemeKind theme, const std::function<void()>& work) const {
   if (!state_->shell) {
     state_->options.shell.home = true;
     state_->shell = std::make_unique<Shell>(*state_->lab, state_->options.shell);
@@ -323,10 +323,18 @@ std::string SvgPress::draw(const picture::Picture& picture, ui::ThemeKind theme)
   ui::Context& context = state_->shell->context();
   const ui::Context::Current current(context);
   context.look().theme = theme;
-  const ui::PictureMetrics metrics;
-  const picture::Placed placed = picture::place(picture, {0, 0, 900, 480}, metrics);
-  return picture::svg(placed, picture::marks_of(picture), ui::picture_palette(), metrics,
-                      [](const picture::Key&) { return std::string(); });
+  work();
+}
+
+std::string SvgPress::draw(const picture::Picture& picture, ui::ThemeKind theme) const {
+  std::string svg;
+  with_type(theme, [&] {
+    const ui::PictureMetrics metrics;
+    const picture::Placed placed = picture::place(picture, {0, 0, 900, 480}, metrics);
+    svg = picture::svg(placed, picture::marks_of(picture), ui::picture_palette(), metrics,
+                       [](const picture::Key&) { return std::string(); });
+  });
+  return svg;
 }
 
 }  // namespace tilestep::app

@@ -35,8 +35,8 @@ class GlfwScope {
  public:
   GlfwScope() {
     if (glfwInit() == GLFW_FALSE) {
-      throw Error(fmt::format("no display: {}. Without one, use `tilestep tour --out DIR` for "
-                              "pictures and tables of every lesson",
+      throw Error(fmt::format("no display: {}. Without one, use `tilestep site --out DIR` for "
+                              "the course in a browser",
                               glfw_reason()),
                   ExitCode::unavailable);
     }
@@ -105,7 +105,7 @@ Window::Window(const WindowOptions& options) : width_(options.width), height_(op
   window_ = glfwCreateWindow(width, height, "tilestep", nullptr, nullptr);
   if (window_ == nullptr) {
     throw Error(fmt::format("no display: {}. The window needs OpenGL 3.3; without it, use "
-                            "`tilestep tour --out DIR` for pictures and tables of every lesson",
+                            "`tilestep site --out DIR` for the course in a browser",
                             glfw_reason()),
                 ExitCode::unavailable);
   }

@@ -17,7 +17,7 @@ struct WindowOptions {
 };
 
 /// Opens the window and runs until it is closed. Throws Error (unavailable) without a display, with
-/// a sentence that suggests `tilestep tour`. Returns the exit code.
+/// a sentence that suggests `tilestep site`. Returns the exit code.
 /// With the environment variable TILESTEP_UI_MAP=FILE the map of what is on screen is written there
 /// after each frame that changes it (atomically), so that a test can press "Next tile" by name.
 int run_window(const WindowOptions& options);
@@ -87,7 +87,9 @@ class SvgPress {
   std::string draw(const Capsule& capsule, ui::ThemeKind theme,
                    const std::vector<std::string>& subject = {});
   /// A picture by itself, in the window's type.
-  std::string draw(const picture::Picture& picture, ui::ThemeKind theme);
+  std::string draw(const picture::Picture& picture, ui::ThemeKind theme) const;
+  /// Does `work` with the window's type and the colours of `theme` current, where pictures can be laid out.
+  void with_type(ui::ThemeKind theme, const std::function<void()>& work) const;
 
  private:
   struct State;

@@ -249,4 +249,24 @@ std::vector<const Box*> beside(const Picture& picture, const std::vector<std::st
   return off;
 }
 
+Lit lit_by(const std::vector<std::string>& names, const Picture& picture,
+           const std::vector<const Mark*>& marks, const Placed& placed) {
+  Lit lit;
+  const auto is_named = [&](const Key& key) {
+    return std::find(names.begin(), names.end(), to_text(key)) != names.end();
+  };
+  const auto look_at = [&](const Identity& of) {
+    if (std::find(lit.keys.begin(), lit.keys.end(), of.key) != lit.keys.end()) return;
+    if (!is_named(of.key)) return;
+    lit.keys.push_back(of.key);
+    for (Subject& subject : subjects_of(marks, of)) lit.subjects.push_back(std::move(subject));
+  };
+  for (const Piece& piece : placed.pieces) look_at(piece.of);
+  for (const Words& words : placed.words) look_at(words.of);
+  for (const Room& room : placed.rooms) {
+    if (is_named(room.key)) lit.boxes.push_back(content_of(room.key, picture, placed));
+  }
+  return lit;
+}
+
 }  // namespace tilestep::picture

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "scenes/picture/look.hpp"
 #include "scenes/picture/placed.hpp"
 
 /// \file
@@ -30,5 +31,14 @@ Placed place(const Picture& picture, Area area, const Metrics& metrics,
 
 /// The area of the marks in a box and in its boxes; the box's own area if there are none.
 Area content_of(const Key& box, const Picture& picture, const Placed& placed);
+
+/// The things of a placed picture that names ("m", "stage_2") light, and what they are about; of boxes their areas.
+struct Lit {
+  std::vector<Key> keys;
+  std::vector<Subject> subjects;
+  std::vector<Area> boxes;
+};
+Lit lit_by(const std::vector<std::string>& names, const Picture& picture,
+           const std::vector<const Mark*>& marks, const Placed& placed);
 
 }  // namespace tilestep::picture

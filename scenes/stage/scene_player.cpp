@@ -284,44 +284,16 @@ void ScenePlayer::draw_label(const picture::Area& half, bool of_pinned) const {
   ui::map(of_pinned ? "run_a" : "run_b", letter, knobs, at, {half.x1, at.y + size.y});
 }
 
-/// Things of the text, as the reader lights them: each with all that is about the same.
-std::vector<picture::Area> ScenePlayer::add_lit(const ui::ShownPicture& shown,
-                                                std::vector<picture::Key>& keys,
-                                                std::vector<picture::Subject>& subjects) const {
-  std::vector<picture::Area> boxes;
-  const auto look_at = [&](const picture::Identity& of) {
-    if (std::find(keys.begin(), keys.end(), of.key) != keys.end()) return;
-    const std::string name = picture::to_text(of.key);
-    if (std::find(lit_keys_.begin(), lit_keys_.end(), name) == lit_keys_.end()) return;
-    keys.push_back(of.key);
-    for (picture::Subject& subject : picture::subjects_of(shown.marks, of)) {
-      subjects.push_back(std::move(subject));
-    }
-  };
-  for (const picture::Piece& piece : shown.placed.pieces) look_at(piece.of);
-  for (const picture::Words& words : shown.placed.words) look_at(words.of);
-  for (const picture::Room& room : shown.placed.rooms) {
-    const std::string name = picture::to_text(room.key);
-    if (std::find(lit_keys_.begin(), lit_keys_.end(), name) == lit_keys_.end()) continue;
-    boxes.push_back(picture::content_of(room.key, shown.picture, shown.placed));
-  }
-  return boxes;
-}
-
 void ScenePlayer::draw_at_rest(const Shown& shown, const picture::Differences* differences,
                                const char* prefix) const {
-  std::vector<picture::Subject> subjects = pointed_subjects_;
-  std::vector<picture::Key> keys;
-  std::vector<picture::Area> boxes;
+  picture::Lit named;
   const bool fades = !pointed_at_ && !lit_keys_.empty();
-  if (pointed_at_) {
-    keys.push_back(pointed_at_->key);
-  } else {
-    subjects = beside_;
-    if (fades) boxes = add_lit(*shown, keys, subjects);
-  }
-  const picture::Lighting lit(shown->marks, subjects, std::move(keys));
-  ui::draw(shown->placed, {&lit, differences, fades ? &boxes : nullptr});
+  if (fades) named = picture::lit_by(lit_keys_, shown->picture, shown->marks, shown->placed);
+  if (pointed_at_) named.keys.push_back(pointed_at_->key);
+  const auto& besides = pointed_at_ ? pointed_subjects_ : beside_;
+  named.subjects.insert(named.subjects.end(), besides.begin(), besides.end());
+  const picture::Lighting lit(shown->marks, named.subjects, std::move(named.keys));
+  ui::draw(shown->placed, {&lit, differences, fades ? &named.boxes : nullptr});
   ui::map(shown, prefix);
 }
 

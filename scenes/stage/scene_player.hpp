@@ -112,9 +112,6 @@ class ScenePlayer {
   void draw_label(const picture::Area& half, bool of_pinned) const;
   void draw_at_rest(const Shown& shown, const picture::Differences* differences,
                     const char* prefix) const;
-  /// Returns the areas of the lit boxes.
-  std::vector<picture::Area> add_lit(const ui::ShownPicture& shown, std::vector<picture::Key>& keys,
-                                     std::vector<picture::Subject>& subjects) const;
   void follow_pointer(const Reel& reel, const ui::ShownPicture& shown, const View& view);
   void act(const ui::ShownPicture& shown, const picture::Identity& of, const View& view);
   static int index_of(const ui::ShownPicture& shown, const picture::Identity& of,

@@ -164,10 +164,16 @@ TEST_CASE("bad flags, lessons, knobs and commands exit 2 and name what is allowe
   check_refused({"bench", "online-softmax", "--json", "--markdown"}, {"--json", "--markdown"});
   check_refused(with(kRun, {"--no-such-flag"}), {"--no-such-flag", "--json", "--set"});
   check_refused(with(kRun, {"extra"}), {"extra"});
-  check_refused({"no-such-command"}, {"no-such-command", "run", "tour", "doctor"});
+  check_refused({"no-such-command"}, {"no-such-command", "run", "site", "doctor"});
   check_refused({"--no-such-flag"}, {"--no-such-flag", "--theme"});
   check_refused({"list", "--json", "extra"}, {"extra"});
   check_refused({"tour"}, {"--out"});
+  check_refused({"site"}, {"--out"});
+  check_refused({"site", "--out", "x", "--backend", "cuda"}, {"'cuda'", "emulated, recorded"});
+  check_refused({"site", "--out", "x", "--lesson", "nothing"}, {"'nothing'", "coalescing"});
+  for (const char* url : {"example.org", "https://a b", "https://a/?x", "javascript:alert(1)"}) {
+    check_refused({"site", "--out", "x", "--base-url", url}, {url, "https://example.org/"});
+  }
   check_refused({"record"}, {"--out"});
   check_refused({"shot", "online-softmax"}, {"--out"});
   check_refused({"shot", "online-softmax", "--out", "x.gif"}, {"'.gif'", ".png, .svg"});
@@ -184,6 +190,7 @@ TEST_CASE("every command that runs kernels takes a lab, and no option as a host"
                                                           {"record", "tiling", "--out", out},
                                                           {"shot", "tiling", "--out", out + ".png"},
                                                           {"film", "tiling", "--out", out},
+                                                          {"site", "--out", out},
                                                           {"tour", "--out", out}};
   for (const std::vector<std::string>& command : commands) {
     check_refused(with(command, {"--lab", "ssh:-oProxyCommand=x"}), {"cannot begin with '-'"});
@@ -374,7 +381,7 @@ TEST_CASE("--version and --help print and exit 0", "[cli]") {
   }
   const Outcome help = run_tilestep({"--help"});
   CHECK(help.code == 0);
-  for (const char* command : {"open", "list", "run", "bench", "record", "shot", "film", "tour",
+  for (const char* command : {"open", "list", "run", "bench", "record", "shot", "film", "site", "tour",
                               "worksheet", "worker", "assembly", "doctor"}) {
     check_contains(help.out, command);
     CHECK(run_tilestep({command, "--help"}).code == 0);
@@ -386,19 +393,19 @@ TEST_CASE("what stands beside the source is PTX or SASS", "[cli]") {
                 {"--assembly", "llvm", "ptx", "sass"});
 }
 
-TEST_CASE("without a display the window says so, suggests the tour and exits 3", "[cli]") {
+TEST_CASE("without a display the window says so, suggests the pages and exits 3", "[cli]") {
   const Outcome outcome = run_tilestep({}, "", {{"DISPLAY", ""}, {"WAYLAND_DISPLAY", ""}});
   CHECK(outcome.code == 3);
-  check_contains(outcome.err, "tilestep tour");
+  check_contains(outcome.err, "tilestep site");
 }
 
 TEST_CASE("what cannot be written exits 3 with the reason", "[cli]") {
   TemporaryFolder folder;
   std::ofstream(folder.path() / "file") << "not a folder";
   const std::string below_a_file = (folder.path() / "file" / "x").string();
-  const Outcome tour = run_tilestep({"tour", "--out", below_a_file});
-  CHECK(tour.code == 3);
-  check_contains(tour.err, below_a_file);
+  const Outcome site = run_tilestep({"site", "--out", below_a_file});
+  CHECK(site.code == 3);
+  check_contains(site.err, below_a_file);
 }
 
 TEST_CASE("a full standard output exits 3", "[cli]") {
@@ -426,20 +433,20 @@ TEST_CASE("a closed standard output exits 3, whatever else is closed", "[cli]") 
   CHECK(gone.err().empty());
 }
 
-TEST_CASE("where the disk fills up the tour keeps the old files and leaves no parts", "[cli]") {
+TEST_CASE("where the disk fills up the pages keep the old files and leaves no parts", "[cli]") {
   TemporaryFolder folder;
-  const auto report = folder.path() / "online-softmax" / "report.json";
-  const auto first = folder.path() / "coalescing" / "report.json";
-  for (const auto& old : {report, first}) {
+  const auto page = folder.path() / "online-softmax" / "index.html";
+  const auto first = folder.path() / "index.html";
+  for (const auto& old : {page, first}) {
     std::filesystem::create_directories(old.parent_path());
     std::ofstream(old) << "old and good";
   }
   // Blocks of 512 bytes; no signal is ignored for it beforehand.
   Child child =
-      shell("ulimit -f 8; exec \"$0\" tour --force --out '" + folder.path().string() + "'");
+      shell("ulimit -f 8; exec \"$0\" site --lesson online-softmax --force --out '" + folder.path().string() + "'");
   CHECK(child.finish(std::chrono::seconds(60)) == 3);
   check_contains(child.err(), "File too large");
-  CHECK(file_text(report) == "old and good");
+  CHECK(file_text(page) == "old and good");
   CHECK(file_text(first) == "old and good");
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path())) {
     CHECK(entry.path().extension() != ".part");

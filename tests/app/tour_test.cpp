@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
-#include <regex>
+#include <map>
 
 #include "tests/app/child.hpp"
 #include "tests/app/text_checks.hpp"
@@ -36,158 +36,13 @@ PictureSize png_size(const fs::path& path) {
   return {number(16), number(20)};
 }
 
-/// Every file that a page names in src, srcset or href must be there.
-void check_links(const fs::path& page) {
-  const std::string html = file_text(page);
-  static const std::regex kLink("(?:src|srcset|href)=\"([^\"#:]+)\"");
-  int links = 0;
-  for (auto at = std::sregex_iterator(html.begin(), html.end(), kLink);
-       at != std::sregex_iterator(); ++at, ++links) {
-    INFO(page << " names " << (*at)[1].str());
-    CHECK(fs::exists(page.parent_path() / (*at)[1].str()));
-  }
-  CHECK(links > 0);
-}
-
 int count_of(const std::string& text, const std::string& part) {
   int count = 0;
   for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
   return count;
 }
 
-/// The page goes along the lesson's guided path: each stop in order, with its picture in both themes, its text,
-/// and its question behind two folds.
-void check_path(const fs::path& place, const std::string& lesson) {
-  const std::string html = file_text(place / "index.html");
-  fs::path text;
-  for (const auto& entry : fs::recursive_directory_iterator(
-           fs::path(tilestep::tests::paths::kSource) / "assets" / "lessons")) {
-    if (entry.path().stem() == lesson) text = entry.path();
-  }
-  const std::string markdown = file_text(text);
-  const int stops = count_of(markdown, "<!-- stop:");
-  REQUIRE(stops >= 8);
-  CHECK(count_of(html, "<section class=\"stop ") == stops);
-  CHECK(count_of(html, "<input type=\"radio\" name=\"stop\"") == stops);
-  CHECK(count_of(html, " checked autofocus>") == 1);
-  for (const char* place_of_name :
-       {"src=\"stop-[0-9]+-dark\\.svg\"", "srcset=\"stop-[0-9]+-light\\.svg\""}) {
-    const std::regex picture(place_of_name);
-    CHECK(std::distance(std::sregex_iterator(html.begin(), html.end(), picture),
-                        std::sregex_iterator()) == stops);
-  }
-  int svgs = 0;
-  for (const auto& entry : fs::directory_iterator(place)) {
-    if (entry.path().extension() != ".svg") continue;
-    check_contains(file_text(entry.path()), "<svg");
-    ++svgs;
-  }
-  CHECK(svgs > stops);  // those that stand at one place share theirs
-  std::size_t at = 0;   // titles stand in the order of the text
-  static const std::regex kStop("<!-- stop:[^\n]*\n#+ ([^\n]*)");
-  for (auto found = std::sregex_iterator(markdown.begin(), markdown.end(), kStop);
-       found != std::sregex_iterator(); ++found) {
-    const std::string title = (*found)[1];
-    if (title.find_first_of("&<>\"'`*[") != title.npos) continue;
-    at = html.find("<h2>" + title + "</h2>", at);
-    INFO(title);
-    REQUIRE(at != html.npos);
-  }
-  // Where the path asks, the question comes before the text that answers it.
-  static const std::regex kAsk("<!-- stop:[^>]* ask=");
-  const auto asks = std::distance(std::sregex_iterator(markdown.begin(), markdown.end(), kAsk),
-                                  std::sregex_iterator());
-  CHECK(count_of(html, "<summary>A question before this step</summary>") == asks);
-  CHECK(count_of(html, "<summary>A question before ") ==
-        count_of(html, "<summary>The answer</summary>"));
-  // A stop whose text speaks of a chart has it, and says what it shows.
-  static const std::regex kMeasured("<!-- stop:[^>]*tab=measured[^>]*view=");
-  const auto measured = std::distance(
-      std::sregex_iterator(markdown.begin(), markdown.end(), kMeasured), std::sregex_iterator());
-  CHECK(count_of(html, "src=\"chart-") >= measured);
-  CHECK(count_of(html, "alt=\"\"") == 0);
-  static const std::regex kChart("src=\"(chart-[^\"]*)\" alt=\"([^\"]*)\"");
-  for (auto found = std::sregex_iterator(html.begin(), html.end(), kChart);
-       found != std::sregex_iterator(); ++found) {
-    const std::string alt = (*found)[2], chart = file_text(place / (*found)[1].str());
-    if (alt.find("computed on ") == alt.npos) check_contains(alt, "recorded on NVIDIA");
-    check_contains(chart, "<svg");
-    CHECK(chart.find("nan") == chart.npos);
-  }
-  // A stop that lights a line of the kernel has it, with its number, between its neighbours.
-  const auto after = [&](std::size_t from, const std::string& word, char until) {
-    const std::size_t begin = html.find(word, from) + word.size();
-    return html.substr(begin, html.find(until, begin) - begin);
-  };
-  int excerpts = 0;
-  for (std::size_t fold = html.find("<details class=\"source\">"); fold != html.npos;
-       fold = html.find("<details class=\"source\">", fold + 1), ++excerpts) {
-    const std::string summary = after(fold, "The kernel here: ", '<');
-    const std::string now = after(fold, "<span class=\"now\"><i>", '\n');
-    CAPTURE(summary, now);
-    const std::size_t number = now.find("</i>");
-    REQUIRE(number != now.npos);
-    CHECK(summary.ends_with(", line " + std::to_string(std::stoi(now.substr(0, number)))));
-    CHECK(now.find_first_not_of(' ', number + 4) < now.find("</span>"));  // no empty line
-    const std::size_t end = html.find("</details>", fold);
-    CHECK(count_of(html.substr(fold, end - fold), "<span class=") > 4);
-  }
-  CHECK(excerpts > 0);
-  check_contains(html, "<h2>Exercises</h2>");
-  check_contains(html, "tilestep exercise reset " + lesson + " ");
-  check_contains(html, "@media print");
-  check_contains(html, ".question::details-content");  // on paper a fold cannot be opened
-  // What a folded table holds stands inside the fold, and every fold ends.
-  CHECK(count_of(html, "<details") == count_of(html, "</details>"));
-  for (const char* raw : {"](try:", "](light:", "<!--", "**"}) CHECK(count_of(html, raw) == 0);
-}
-
 }  // namespace
-
-TEST_CASE("the tour has an index, a page, pictures and tables of every lesson", "[tour]") {
-  const bool pictures = pictures_work();
-  TemporaryFolder folder;
-  const fs::path out = folder.path() / "a" / "tour";
-  const Environment no_display = {{"DISPLAY", ""}, {"WAYLAND_DISPLAY", ""}};
-  const Outcome outcome = run_tilestep({"tour", "--out", out.string()}, "", no_display);
-  INFO(outcome.err);
-  CHECK(outcome.code == (pictures ? 0 : 3));
-  check_contains(outcome.out, (out / "index.html").string());
-  check_links(out / "index.html");
-  const auto list = run_tilestep({"list", "--json"}).json();
-  for (const auto& lesson : list.at("lessons")) {
-    const fs::path place = out / lesson.at("id").get<std::string>();
-    check_links(place / "index.html");
-    const auto report = nlohmann::json::parse(file_text(place / "report.json"));
-    CHECK(report.at("lesson") == lesson.at("id"));
-    for (const auto& table : report.at("tables")) {
-      const std::string id = table.at("id").get<std::string>();
-      CHECK(!file_text(place / (id + ".csv")).empty());
-      CHECK(!file_text(place / (id + ".md")).empty());
-    }
-    check_contains(file_text(place / "index.html"), lesson.at("title").get<std::string>());
-    check_path(place, lesson.at("id").get<std::string>());
-    if (!pictures) continue;
-    int drawn = 0;
-    for (const auto& entry : fs::directory_iterator(place)) {
-      if (entry.path().extension() != ".png") continue;
-      const PictureSize size = png_size(entry.path());
-      CHECK(size.width == 1440);
-      CHECK(size.height == 900);
-      ++drawn;
-    }
-    CHECK(drawn == 2);
-  }
-  // Making it again over itself is fine, and where its kernels run makes no difference.
-  const std::string before = file_text(out / "online-softmax" / "report.json");
-  const Outcome again =
-      run_tilestep({"tour", "--out", out.string(), "--lab",
-                    "run:'" + std::string(tilestep::tests::paths::kProgram) + "' worker"},
-                   "", no_display);
-  INFO(again.err);
-  CHECK(again.code == outcome.code);
-  CHECK(file_text(out / "online-softmax" / "report.json") == before);
-}
 
 TEST_CASE("a shot has the size asked for and a map of what is on it", "[tour]") {
   if (!pictures_work()) return;

@@ -112,7 +112,7 @@ TEST_CASE("devices, pipes, folders and missing folders as the file to write", "[
   refused("the map of a picture is a folder", with(kSvg, {"--ui-map", "@"}), {"it is a folder"});
   refused("worksheets into a file", {"worksheet", "coalescing", "--seed", "1", "--out", "@/file"},
           {"@/file"}, "touch file");
-  refused("a tour into a file", {"tour", "--out", "@/file"}, {"@/file"}, "touch file");
+  refused("the course into a file", {"site", "--out", "@/file"}, {"@/file"}, "touch file");
   refused("a film into a file",
           {"film", "online-softmax", "--force", "--backend", "emulated", "--to", "1", "--fps", "2",
            "--size", "640x400", "--out", "@/file"},

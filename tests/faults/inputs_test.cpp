@@ -15,7 +15,7 @@ TEST_CASE("settings that are broken, huge, deep, newer or no file", "[fault_inpu
                             const std::string& says, int lines = 2) {
     Fault fault{"settings: " + name, {"open"}, ""};
     fault.before = kFolder + make + kTo;
-    fault.says = {"tilestep tour"};
+    fault.says = {"tilestep site"};
     if (!says.empty()) fault.says.push_back(says);
     fault.lines = lines;
     faults.push_back(fault);
@@ -43,7 +43,7 @@ TEST_CASE("settings that are broken, huge, deep, newer or no file", "[fault_inpu
     Fault fault{"settings: " + name, {"open"}, ""};
     fault.before = before;
     fault.environment = environment;
-    fault.says = {"tilestep tour"};
+    fault.says = {"tilestep site"};
     if (!says.empty()) fault.says.push_back(says);
     fault.lines = lines;
     faults.push_back(fault);
