@@ -119,7 +119,7 @@ class Board {
   show(book, number, ms) {
     this.rest();
     const [w, h] = book.size, before = this.items, moves = [], fades = [], order = [];
-    this.root.setAttribute('viewBox', `0 0 ${w} ${h}`);
+    this.root.setAttribute('viewBox', `-6 -6 ${w + 12} ${h + 12}`);  // frames round what is lit reach out of it
     this.items = new Map();
     for (const row of frameOf(book, number)) {
       const id = book.ids[row[1]];
