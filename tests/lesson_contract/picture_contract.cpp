@@ -56,7 +56,7 @@ void check_rules(const lab::Lesson& lesson) {
 
 constexpr std::string_view kShowPlaces[] = {
     "coalescing",  "online-softmax", "flash-attention", "flash-attention-3", "attention-backward",
-    "moe-routing", "hopper-gemm",    "tiling",          "paged-kv"};
+    "moe-routing", "hopper-gemm",    "tiling",          "paged-kv",          "low-bit"};
 
 /// What stands nearer to the tensor cores than another place, and above it or at its left.
 std::string misplaced(const picture::Placed& placed) {

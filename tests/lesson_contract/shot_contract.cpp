@@ -35,6 +35,7 @@ constexpr std::pair<std::string_view, std::string_view> kSparse[] = {
     {"low-bit", "A row of weights"},
     {"low-bit", "The next group does not know"},
     {"low-bit", "Ternary: a sign or nothing"},
+    {"low-bit", "What the layer makes of it, and what is left out"},
     {"flash-attention-3", "Copies run ahead"},
     {"flash-attention-3", "Ping-pong: two warpgroups take turns"},
     {"flash-attention-3", "Inside a warpgroup too"},

@@ -14,6 +14,22 @@
 
 namespace tilestep::low_bit::SIMT_BACKEND {
 
+constexpr unsigned kAllLanes = 0xFFFFFFFFu;
+constexpr int kWeights = 8;     // of a thread: neighbours, 16 bytes of BF16
+constexpr int kGroupLanes = 4;  // of Q4_K: 32 weights
+
+using Weights = simt::Global<const std::uint16_t>;
+
+/// What is left out on purpose; of a timed kernel nothing, which the compiler knows.
+template <class Tape>
+__device__ constexpr bool breaks(const Tape& tape, Break broken) {
+  if constexpr (Tape::kRecords) {
+    return tape.broken == broken;
+  } else {
+    return false;
+  }
+}
+
 // ---- floating point in few bits -----------------------------------------------------------------
 
 /// For exponents from −126 to 127.
@@ -180,24 +196,24 @@ __device__ inline void write_scale(const Scales<std::uint8_t>& scales, int group
   }
 }
 
-template <Format kFormat>
-__device__ inline Scale read_scale(const Scales<const std::uint8_t>& scales, int group,
-                                   float tensor_scale) {
-  Scale scale;
-  if constexpr (kFormat == Format::mxfp4) {
-    scale.step = e8m0(scales.scales[group]);
-  } else if constexpr (kFormat == Format::nvfp4) {
-    scale.step = E4m3::value(scales.scales[group]) * tensor_scale;
-  } else if constexpr (scale_bits(kFormat) == 32) {
-    scale.step = __uint_as_float(simt::as<const unsigned>(scales.scales)[group]);
-  } else {
-    scale.step = simt::unpack_fp16(simt::as<const std::uint16_t>(scales.scales)[group], 0);
-  }
-  if constexpr (kFormat == Format::int4_zero) {
-    scale.zero = scales.zeros[group];
-    scale.offset = static_cast<float>(-scale.zero) * scale.step;
-  }
-  return scale;
+// ---- a thread's eight weights -------------------------------------------------------------------
+
+__device__ inline void load_weights(Weights weights, int chunk, float (&w)[kWeights]) {
+  const uint4 loaded = simt::as<const uint4>(weights)[chunk];
+  const unsigned pairs[4] = {loaded.x, loaded.y, loaded.z, loaded.w};
+  for (int i = 0; i < kWeights; ++i) w[i] = simt::unpack_bf16(pairs[i / 2], i % 2);
+}
+
+/// The number of weights of a group; of a whole row or all of W too.
+__device__ inline int weights_of(Group group, const Matrix& matrix) {
+  if (group == Group::row) return matrix.columns;
+  if (group == Group::tensor) return matrix.rows * matrix.columns;
+  return 16 << static_cast<int>(group);
+}
+
+/// NVFP4's one number for all of W: the largest weight of all gets the largest scale and the largest code.
+__device__ inline float tensor_scale_of(const Range& all) {
+  return fmaxf(-all.low, all.high) / (E4m3::largest() * E2m1::largest());
 }
 
 }  // namespace tilestep::low_bit::SIMT_BACKEND

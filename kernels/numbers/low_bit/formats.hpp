@@ -27,6 +27,19 @@ constexpr auto names_of(Group) {
   return std::to_array<std::string_view>({"16", "32", "64", "128", "row", "tensor"});
 }
 
+/// What a run leaves out, or does wrong, on purpose.
+enum class Break {
+  none,
+  unfused,           ///< numbers are written to memory, and read back to be multiplied
+  one_scale,         ///< all groups get the scale that fits all of W
+  wrong_zero_point,  ///< the product reads a zero point that is one too large; of Q4_K no minimum
+  scale_after_sum,   ///< the first group's scale multiplies the sum of a whole row
+};
+constexpr auto names_of(Break) {
+  return std::to_array<std::string_view>(
+      {"none", "unfused", "one-scale", "wrong-zero-point", "scale-after-sum"});
+}
+
 /// The bits of a code.
 TILESTEP_HOST_DEVICE constexpr int code_bits(Format format) {
   switch (format) {
@@ -68,6 +81,20 @@ constexpr int group_size(Group group, int rows, int columns) {
       return rows * columns;
     default:
       return 16 << static_cast<int>(group);
+  }
+}
+
+/// Whether it makes a difference for weights in this format and group (as `group_of` has it).
+constexpr bool can_break(Format format, Group group, Break broken) {
+  switch (broken) {
+    case Break::one_scale:
+      return group != Group::tensor;
+    case Break::wrong_zero_point:
+      return format == Format::int4_zero || format == Format::q4_k;
+    case Break::scale_after_sum:  // Q4_K has a minimum to subtract as well
+      return group != Group::tensor && group != Group::row && format != Format::q4_k;
+    default:
+      return true;
   }
 }
 

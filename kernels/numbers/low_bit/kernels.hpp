@@ -38,6 +38,33 @@ struct GroupNote {
 };
 inline constexpr std::uint32_t kGroupSite = 0;
 
+/// Sites of the kernels that multiply: accesses to arrays, and notes.
+enum Site : std::uint32_t {
+  kCodesSite,    ///< Quantized::codes
+  kScalesSite,   ///< Quantized::scales
+  kZerosSite,    ///< Quantized::zeros
+  kRangesSite,   ///< Quantized::ranges
+  kNumbersSite,  ///< W as numbers in memory
+  kFactorsSite,  ///< the Factors of eight weights, at their place among all such
+};
+/// Eight neighbouring weights as they were multiplied: what a thread has in registers.
+struct Factors {
+  float w[8] = {};
+  float step = 0,
+        offset = 0;  ///< of the scale that made them: of what was read from memory 1 and 0
+  float after = 1;   ///< what multiplied their sum
+};
+
+/// A tape, and what the kernel does wrong on purpose while it is written.
+struct Watch : simt::Tape {
+  Break broken = Break::none;
+
+  Watch() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): a tape alone watches a kernel that does nothing wrong.
+  Watch(const simt::Tape& tape, Break to_break = Break::none)
+      : simt::Tape(tape), broken(to_break) {}
+};
+
 /// W in few bits.
 struct Quantized {
   Format format = Format::int4;
@@ -69,16 +96,23 @@ class Kernels : public simt::KernelSet {
   /// What each row of W spans, then all of W. Asynchronous, as all here.
   virtual void ranges(simt::Device& device, const Matrix& matrix,
                       simt::Span<const std::uint16_t> weights, simt::Span<Range> ranges) const = 0;
-  /// Codes and scales. With a tape, each group's GroupNote. Throws Error for columns that are no multiple of 256.
+  /// Codes and scales. Watched: each group's GroupNote. Throws Error for columns that are no multiple of 256.
   virtual void quantize(simt::Device& device, const Matrix& matrix,
                         simt::Span<const std::uint16_t> weights, const Quantized& out,
-                        const simt::Tape& tape = {}) const = 0;
-  /// What the codes stand for, FP32 [rows × columns].
+                        const Watch& watch = {}) const = 0;
+  /// What the codes stand for, FP32 [rows × columns]. Always watched, as all that multiply: each access to what W is
+  /// stored in.
   virtual void dequantize(simt::Device& device, const Matrix& matrix, const Quantized& in,
-                          simt::Span<float> values) const = 0;
-  /// y [rows] = W · x, with x [columns] in BF16: codes become numbers in registers, sums are FP32.
+                          simt::Span<float> numbers, const Watch& watch) const = 0;
+  /// y [rows] = W · x, with x [columns] in BF16: codes become numbers in registers, sums are FP32. Notes the Factors.
   virtual void product(simt::Device& device, const Matrix& matrix, const Quantized& in,
-                       simt::Span<const std::uint16_t> x, simt::Span<float> y) const = 0;
+                       simt::Span<const std::uint16_t> x, simt::Span<float> y,
+                       const Watch& watch) const = 0;
+  /// The same from W as numbers in memory.
+  virtual void product_of_numbers(simt::Device& device, const Matrix& matrix,
+                                  simt::Span<const float> numbers,
+                                  simt::Span<const std::uint16_t> x, simt::Span<float> y,
+                                  const Watch& watch) const = 0;
 
   /// From int4 in groups of 128; done when it returns. Throws Error for rows that are no multiple of 128.
   virtual void arrange(simt::Device& device, const Matrix& matrix, const Quantized& from,

@@ -1,11 +1,11 @@
-// Low bits: the shapes that the kernels of quantize.cu accept, and their launches.
+// Low bits: the shapes that the kernels of quantize.cu and product.cu accept, and their launches.
 
 #include <cassert>
 #include <cstddef>
 
-#include "kernels/base/numeric/index.hpp"
 #include "kernels/numbers/low_bit/kernels.hpp"
 #include "kernels/numbers/low_bit/linear/launches.hpp"
+#include "kernels/numbers/low_bit/product.cu"
 #include "kernels/numbers/low_bit/quantize.cu"
 
 namespace tilestep::low_bit::SIMT_BACKEND {
@@ -13,32 +13,16 @@ namespace tilestep::low_bit::SIMT_BACKEND {
 constexpr int kThreads = 256;
 
 /// Throws Error naming the size that is not allowed.
-void check_matrix(const Matrix& matrix, const Quantized& w) {
+void check_matrix(const Matrix& matrix) {
   simt::require_within("low_bit: rows", matrix.rows, 1, 1 << 20);
   simt::require_within("low_bit: columns", matrix.columns, kSuperBlock, 1 << 20);
   simt::require_multiple("low_bit: columns", matrix.columns, kSuperBlock);
-  assert(w.ranges.count == static_cast<std::size_t>(matrix.rows) + 1);
-  assert(w.codes.count == code_bytes(w.format, matrix.rows, matrix.columns));
-  (void)w;
 }
 
+/// A thread for eight weights.
 simt::Launch over_chunks(const char* name, const Matrix& matrix) {
-  const auto chunks =
-      static_cast<std::int64_t>(matrix.rows) * matrix.columns / SIMT_BACKEND::kWeights;
+  const auto chunks = static_cast<std::int64_t>(matrix.rows) * matrix.columns / kWeights;
   return simt::row_of_blocks(name, simt::blocks_for(chunks, kThreads), kThreads);
-}
-
-Scales<std::uint8_t> written(const Quantized& w) {
-  return {simt::global(w.scales, "scales"), simt::global(w.zeros, "zero points")};
-}
-simt::Span<const std::uint8_t> read(simt::Span<std::uint8_t> bytes) {
-  return bytes;
-}
-Scales<const std::uint8_t> scales_of(const Quantized& w) {
-  return {simt::global(read(w.scales), "scales"), simt::global(read(w.zeros), "zero points")};
-}
-simt::Global<const Range> ranges_of(const Quantized& w) {
-  return simt::global(simt::Span<const Range>(w.ranges), "ranges");
 }
 
 /// Calls `launch` with the format as a constant.
@@ -66,6 +50,30 @@ void with_format(Format format, const Launch& launch) {
   }
 }
 
+Scales<std::uint8_t> written(const Quantized& w) {
+  return {simt::global(w.scales, "scales"), simt::global(w.zeros, "zero points")};
+}
+simt::Global<const Range> ranges_of(const Quantized& w) {
+  return simt::global(simt::Span<const Range>(w.ranges), "ranges");
+}
+
+InFewBits read(const Matrix& matrix, const Quantized& w) {
+  check_matrix(matrix);
+  const auto bytes = [](simt::Span<std::uint8_t> span, const char* name) {
+    return simt::global(simt::Span<const std::uint8_t>(span), name);
+  };
+  return {bytes(w.codes, "codes"),
+          {bytes(w.scales, "scales"), bytes(w.zeros, "zero points")},
+          simt::global(simt::Span<const Range>(w.ranges), "ranges"),
+          matrix,
+          w.group};
+}
+
+/// A warp for each row.
+simt::Launch over_rows(const char* name, const Matrix& matrix) {
+  return simt::row_of_blocks(name, simt::blocks_for(matrix.rows, kThreads / 32), kThreads);
+}
+
 class KernelsHere final : public Kernels {
  public:
   void ranges(simt::Device& device, const Matrix& matrix, simt::Span<const std::uint16_t> weights,
@@ -77,45 +85,54 @@ class KernelsHere final : public Kernels {
   }
 
   void quantize(simt::Device& device, const Matrix& matrix, simt::Span<const std::uint16_t> weights,
-                const Quantized& out, const simt::Tape& tape) const override {
-    check_matrix(matrix, out);
-    const auto w = simt::global(weights, "W");
-    const auto codes = simt::global(out.codes, "codes");
-    simt::with_tape(tape, [&](const auto& chosen) {
-      using Tape = std::decay_t<decltype(chosen)>;
+                const Quantized& out, const Watch& watch) const override {
+    check_matrix(matrix);
+    assert(out.ranges.count == static_cast<std::size_t>(matrix.rows) + 1);
+    assert(out.codes.count == code_bytes(out.format, matrix.rows, matrix.columns));
+    const auto start = [&](const auto& tape) {
+      using Tape = std::decay_t<decltype(tape)>;
+      const auto w = simt::global(weights, "W");
+      const auto codes = simt::global(out.codes, "codes");
       with_format(out.format, [&](auto format) {
         if constexpr (format == Format::q4_k) {
           simt::launch(device, over_chunks("quantize_q4_k", matrix), quantize_q4_k<Tape>, w, matrix,
-                       codes, chosen);
+                       codes, tape);
         } else {
           simt::launch(device, over_chunks("quantize", matrix),
                        SIMT_BACKEND::quantize<format, Tape>, w, matrix, out.group, ranges_of(out),
-                       codes, written(out), chosen);
+                       codes, written(out), tape);
         }
       });
-    });
+    };
+    watch ? start(watch) : start(simt::NoTape{});
   }
 
   void dequantize(simt::Device& device, const Matrix& matrix, const Quantized& in,
-                  simt::Span<float> values) const override {
-    check_matrix(matrix, in);
+                  simt::Span<float> numbers, const Watch& watch) const override {
+    const InFewBits w = read(matrix, in);
     with_format(in.format, [&](auto format) {
-      simt::launch(device, over_chunks("dequantize", matrix), SIMT_BACKEND::dequantize<format>,
-                   simt::global(read(in.codes), "codes"), scales_of(in), ranges_of(in), matrix,
-                   in.group, simt::global(values, "values"));
+      simt::launch(device, over_chunks("dequantize", matrix), SIMT_BACKEND::dequantize<format>, w,
+                   simt::global(numbers, "numbers"), watch);
     });
   }
 
   void product(simt::Device& device, const Matrix& matrix, const Quantized& in,
-               simt::Span<const std::uint16_t> x, simt::Span<float> y) const override {
-    check_matrix(matrix, in);
-    const auto launch =
-        simt::row_of_blocks("product", simt::blocks_for(matrix.rows, kThreads / 32), kThreads);
+               simt::Span<const std::uint16_t> x, simt::Span<float> y,
+               const Watch& watch) const override {
+    const InFewBits w = read(matrix, in);
     with_format(in.format, [&](auto format) {
-      simt::launch(device, launch, SIMT_BACKEND::product<format>,
-                   simt::global(read(in.codes), "codes"), scales_of(in), ranges_of(in), matrix,
-                   in.group, simt::global(x, "x"), simt::global(y, "y"));
+      simt::launch(device, over_rows("product", matrix), SIMT_BACKEND::product<format>, w,
+                   simt::global(x, "x"), simt::global(y, "y"), watch);
     });
+  }
+
+  void product_of_numbers(simt::Device& device, const Matrix& matrix,
+                          simt::Span<const float> numbers, simt::Span<const std::uint16_t> x,
+                          simt::Span<float> y, const Watch& watch) const override {
+    check_matrix(matrix);
+    simt::launch(device, over_rows("product_of_numbers", matrix), SIMT_BACKEND::product_of_numbers,
+                 simt::global(numbers, "numbers"), matrix, simt::global(x, "x"),
+                 simt::global(y, "y"), watch);
   }
 
   void arrange(simt::Device& device, const Matrix& matrix, const Quantized& from,

@@ -4,13 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <type_traits>
+#include <utility>
 
 #include "kernels/base/lab/check.hpp"
 #include "kernels/base/lab/closest.hpp"
-#include "kernels/base/lab/plural.hpp"
 #include "kernels/base/lab/replay.hpp"
 #include "kernels/base/lab/result.hpp"
+#include "kernels/base/lab/timing.hpp"
 #include "kernels/base/simt/mma.hpp"
 #include "kernels/numbers/low_bit/bench/bench.hpp"
 #include "kernels/numbers/low_bit/reference.hpp"
@@ -56,13 +60,74 @@ struct Layer {
 struct Stored {
   Format format;
   Group group;
-  std::vector<GroupNote> notes;
-  std::vector<std::uint8_t> bytes;
-  std::vector<float> values, product;
+  std::vector<GroupNote> notes = {};
+  std::vector<std::uint8_t> bytes = {};
+  std::vector<Factors> factors = {};  ///< of eight weights each
+  std::vector<float> values = {};     ///< by which x was multiplied
+  std::vector<float> product = {};
+  Way way = {};
+  std::int64_t scale_loads = 0;  ///< by all threads
+  std::int64_t bytes_due = 0;    ///< of what W is stored in
 };
 
-Stored store(Format format, Group chosen, Layer& layer, simt::Device& device) {
-  Stored stored{format, group_of(format, chosen), {}, {}, {}, {}};
+/// How many bytes of an array have been accessed.
+int distinct_bytes(const simt::Trace::Log& log, Site site, simt::AccessKind kind) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> stretches;
+  for (const simt::TraceRecord& one : log.records) {
+    if (one.site != site || one.kind != kind) continue;
+    stretches.emplace_back(one.byte_offset, one.byte_offset + one.bytes);
+  }
+  std::sort(stretches.begin(), stretches.end());
+  std::uint64_t bytes = 0, end = 0;
+  for (const auto& [from, to] : stretches) {
+    bytes += std::max(to, end) - std::max(from, end);
+    end = std::max(to, end);
+  }
+  return static_cast<int>(bytes);
+}
+
+/// A tape for a kernel that multiplies: its accesses and its Factors.
+class Recorder {
+ public:
+  explicit Recorder(simt::Device& device)
+      : trace_(device, kChunks * (kAccesses + simt::kNoteEntries<Factors>)) {}
+
+  /// The same tape, blank.
+  Watch watch(Break broken) {
+    trace_.clear();
+    return {trace_.tape(), broken};
+  }
+  void read(Stored& to) {
+    const simt::Trace::Log log = trace_.download();
+    to.way.codes += distinct_bytes(log, kCodesSite, simt::AccessKind::load);
+    for (const Site site : {kScalesSite, kZerosSite, kRangesSite}) {
+      to.way.scales += distinct_bytes(log, site, simt::AccessKind::load);
+    }
+    to.way.written += distinct_bytes(log, kNumbersSite, simt::AccessKind::store);
+    to.way.read_back += distinct_bytes(log, kNumbersSite, simt::AccessKind::load);
+    to.scale_loads += std::count_if(log.records.begin(), log.records.end(),
+                                    [](const auto& one) { return one.site == kScalesSite; });
+  }
+  /// Of a kernel that multiplies.
+  void read_factors(Stored& to) {
+    to.factors = trace_.download().all_notes<Factors>(kFactorsSite, kChunks, "the numbers");
+    to.values.clear();
+    for (const Factors& eight : to.factors) {
+      for (const float w : eight.w) to.values.push_back(w * eight.after);
+      to.way.numbers += static_cast<int>(sizeof(eight.w));
+      to.way.fmas += static_cast<int>(std::size(eight.w));
+    }
+  }
+
+ private:
+  /// For eight weights; ours takes 5, one that reads a scale for each weight up to 25.
+  static constexpr std::size_t kAccesses = 32;
+  static constexpr std::size_t kChunks = kCount / std::extent_v<decltype(Factors::w)>;
+  simt::Trace trace_;
+};
+
+Stored store(Format format, Group chosen, Layer& layer, simt::Device& device, Break broken) {
+  Stored stored{format, group_of(format, chosen)};
   const auto& kernels = kernels_of(device);
   const auto groups =
       kCount / static_cast<std::size_t>(group_size(stored.group, kMatrix.rows, kMatrix.columns));
@@ -73,35 +138,40 @@ Stored store(Format format, Group chosen, Layer& layer, simt::Device& device) {
   auto zeros = lab::unwritten<std::uint8_t>(device, format == Format::int4_zero ? groups : 0);
   const Quantized w{format,        stored.group, codes.span(),
                     scales.span(), zeros.span(), layer.ranges.span()};
+  stored.bytes_due = static_cast<std::int64_t>(codes.count() + scales.count() + zeros.count() +
+                                               (format == Format::nvfp4 ? sizeof(Range) : 0));
   simt::Trace tape(device, groups * simt::kNoteEntries<GroupNote>);
-  kernels.quantize(device, kMatrix, layer.on_device.span(), w, tape.tape());
+  kernels.quantize(device, kMatrix, layer.on_device.span(), w, {tape.tape(), broken});
   stored.notes = tape.download().all_notes<GroupNote>(kGroupSite, groups, "the groups");
-  const std::vector<std::uint8_t> traced = codes.download();
-  stored.bytes = lab::result_of(
-      device, codes, [&] { kernels.quantize(device, kMatrix, layer.on_device.span(), w); });
-  if (traced != stored.bytes)
-    stored.bytes.clear();  // a recording of another kernel: no code is right
-  simt::Buffer<float> values(device, kCount);
-  stored.values = lab::result_of(device, values,
-                                 [&] { kernels.dequantize(device, kMatrix, w, values.span()); });
+  stored.bytes = codes.download();
+  if (broken == Break::none) {
+    const std::vector<std::uint8_t> timed = lab::result_of(
+        device, codes, [&] { kernels.quantize(device, kMatrix, layer.on_device.span(), w); });
+    if (timed != stored.bytes)
+      stored.bytes.clear();  // a recording of another kernel: no code is right
+  }
+  Recorder recorder(device);
   simt::Buffer<float> y(device, static_cast<std::size_t>(kMatrix.rows));
-  stored.product = lab::result_of(
-      device, y, [&] { kernels.product(device, kMatrix, w, layer.x_on_device.span(), y.span()); });
+  if (broken == Break::unfused) {
+    auto numbers = lab::unwritten<float>(device, kCount);
+    kernels.dequantize(device, kMatrix, w, numbers.span(), recorder.watch(broken));
+    recorder.read(stored);
+    stored.product = lab::result_of(device, y, [&] {
+      kernels.product_of_numbers(device, kMatrix, numbers.span(), layer.x_on_device.span(),
+                                 y.span(), recorder.watch(broken));
+    });
+  } else {
+    stored.product = lab::result_of(device, y, [&] {
+      kernels.product(device, kMatrix, w, layer.x_on_device.span(), y.span(),
+                      recorder.watch(broken));
+    });
+  }
+  recorder.read(stored);
+  recorder.read_factors(stored);
   return stored;
 }
 
 // ---- errors -------------------------------------------------------------------------------------
-
-/// Root mean square of got − want, in % of want's.
-template <class Got>
-double error_percent(const std::vector<Got>& got, const std::vector<double>& want) {
-  double error = 0, size = 0;
-  for (std::size_t i = 0; i < want.size(); ++i) {
-    error += std::pow(static_cast<double>(got[i]) - want[i], 2);
-    size += want[i] * want[i];
-  }
-  return size > 0 ? 100 * std::sqrt(error / size) : 0;
-}
 
 std::vector<double> softmax(const std::vector<double>& y) {
   const double most = *std::max_element(y.begin(), y.end());
@@ -151,7 +221,7 @@ ExpectedScale recorded(const GroupNote& note) {
 }
 
 struct Wrong {
-  std::int64_t scales = 0, codes = 0, values = 0;
+  std::int64_t scales = 0, codes = 0, values = 0, ways = 0;
   lab::Closest product;
 };
 
@@ -185,8 +255,60 @@ void compare(const Stored& stored, const Layer& layer, Wrong& wrong) {
     bounds[row] += std::abs(value * layer.x[i % layer.x.size()]) * 2e-6;
   }
   wrong.product.add(lab::compared(stored.product, sums, bounds));
+  const bool once = stored.way.moved() == stored.bytes_due && stored.way.fmas == kWeightCount;
+  wrong.ways += once ? 0 : 1;
 }
 
+/// Whether a weight was multiplied as another number than its code and the recorded scale say.
+bool is_off(const Stored& stored, std::size_t weight, const std::vector<int>& codes) {
+  const ExpectedScale scale = recorded(stored.notes[weight / (kCount / stored.notes.size())]);
+  const double want = value_of(stored.format, scale, codes[weight]);
+  const double rounding = stored.format == Format::q4_k ? 1e-6 * std::abs(scale.offset) : 0;
+  return std::abs(static_cast<double>(stored.values[weight]) - want) >
+         std::max(rounding, 1e-6 * std::abs(want));
+}
+
+/// What was broken on purpose has to be found, in those groups alone that it changes.
+lab::Check found(const Params& params, const Stored& shown, const Stored& sound,
+                 const Layer& layer) {
+  const auto id = [](std::string text) {
+    std::replace(text.begin(), text.end(), '-', '_');
+    return text;
+  };
+  if (params.broken == Break::unfused) {
+    return lab::equal("unfused_bytes", shown.way.moved() - sound.way.moved(),
+                      2 * static_cast<int>(sizeof(float)) * kWeightCount,
+                      "Bytes of device memory beyond the fused kernel's: each FP32 number is "
+                      "written once and read once.");
+  }
+  const std::size_t size = kCount / shown.notes.size();
+  const auto expected = expected_scales(shown.format, shown.group, kMatrix, layer.weights);
+  const std::vector<int> codes = unpacked(shown.format, shown.bytes);
+  std::int64_t missed = 0;
+  for (std::size_t group = 0; group < shown.notes.size(); ++group) {
+    const Scale &scale = shown.notes[group].scale, &own = sound.notes[group].scale;
+    const Factors& factors = shown.factors[group * size / std::size(Factors().w)];
+    bool is_found = false, is_there = false;
+    if (params.broken == Break::one_scale) {
+      is_found = static_cast<double>(scale.step) != expected[group].step ||
+                 std::abs(static_cast<double>(scale.offset) - expected[group].offset) >
+                     1e-6 * std::abs(expected[group].offset);
+      is_there = scale.step != own.step || scale.offset != own.offset;
+    } else {
+      for (std::size_t i = group * size; i < (group + 1) * size; ++i) {
+        is_found = is_found || is_off(shown, i, codes);
+      }
+      is_there = factors.step * factors.after != scale.step ||
+                 factors.offset * factors.after != scale.offset;
+    }
+    missed += is_found == is_there ? 0 : 1;
+  }
+  return lab::none_wrong(id(fmt::format("{}_found", name_of(params.broken))), missed,
+                         "Groups where the comparison with the reference and the kernel's own "
+                         "record do not agree on whether something is wrong.");
+}
+
+/// Of the sound kernels.
 std::vector<lab::Check> checks_of(const std::vector<Stored>& all, const Layer& layer) {
   Wrong wrong;
   for (const Stored& stored : all) compare(stored, layer, wrong);
@@ -199,7 +321,10 @@ std::vector<lab::Check> checks_of(const std::vector<Stored>& all, const Layer& l
           lab::none_wrong("values", wrong.values, "Each code's number times its group's scale."),
           wrong.product.check("product",
                               "W · x from the codes in double; the bound is that of 256 "
-                              "additions in FP32.")};
+                              "additions in FP32."),
+          lab::none_wrong("bytes", wrong.ways,
+                          "Formats whose product does not read all that W is stored in, and "
+                          "multiply each weight.")};
 }
 
 // ---- the run ------------------------------------------------------------------------------------
@@ -213,31 +338,48 @@ Ledger ledger_of(const Stored& stored, const Layer& layer) {
           divergence(layer.product, stored.product)};
 }
 
-Trace trace_of(const Params& params, const std::vector<Stored>& all, const Layer& layer) {
-  const Stored& chosen = all[static_cast<std::size_t>(params.format)];
-  Trace trace;
-  trace.format = chosen.format;
-  trace.group = chosen.group;
-  trace.lines = phase_lines(chosen.format);
-  trace.steps = static_cast<int>(chosen.notes.size());
-  trace.weights.assign(layer.weights.begin(), layer.weights.end());
-  trace.codes = unpacked(chosen.format, chosen.bytes);
-  trace.codes.resize(kCount);
-  trace.values = chosen.values;
-  for (int group = 0; group < trace.steps; ++group) {
-    trace.groups.push_back(
-        group_trace(trace, group, chosen.notes[static_cast<std::size_t>(group)]));
+/// What the groups of a broken run would be, and what their codes were multiplied by.
+std::vector<Wronged> wronged_of(const Trace& trace, const Stored& shown, const Stored& sound) {
+  std::vector<Wronged> all;
+  const auto size = static_cast<std::size_t>(trace.size());
+  for (std::size_t group = 0; group < shown.notes.size(); ++group) {
+    double squares = 0;
+    for (std::size_t i = group * size; i < (group + 1) * size; ++i) {
+      squares += std::pow(static_cast<double>(sound.values[i]) - double(trace.weights[i]), 2);
+    }
+    const Factors& factors = shown.factors[group * size / std::size(Factors().w)];
+    all.push_back({sound.notes[group].scale.step, std::sqrt(squares / trace.size()),
+                   factors.step * factors.after, factors.offset * factors.after});
   }
-  for (const Stored& stored : all) trace.formats.push_back(ledger_of(stored, layer));
-  return trace;
+  return all;
 }
 
-std::string summary(const Trace& trace) {
-  const Ledger& own = trace.formats[static_cast<std::size_t>(trace.format)];
-  return fmt::format(
-      "{} takes {:.4g} bits a weight, in {}: weights are off by {:.3g} % and W · x by {:.3g} %.",
-      label_of(trace.format), own.bits, lab::plural(trace.steps, "group"), own.weight_error,
-      own.product_error);
+/// `shown`: the run's own kernels, which may be broken on purpose; `all`: the sound ones, of all formats.
+Trace trace_of(const Params& params, const Stored& shown, const std::vector<Stored>& all,
+               const Layer& layer) {
+  const Stored& sound = all[static_cast<std::size_t>(params.format)];
+  Trace trace;
+  trace.format = shown.format;
+  trace.group = shown.group;
+  trace.lines = phase_lines(shown.format);
+  trace.steps = static_cast<int>(shown.notes.size());
+  trace.weights.assign(layer.weights.begin(), layer.weights.end());
+  trace.codes = unpacked(shown.format, shown.bytes);
+  trace.codes.resize(kCount);
+  trace.values = shown.values;
+  for (int group = 0; group < trace.steps; ++group) {
+    trace.groups.push_back(group_trace(trace, group, shown.notes[static_cast<std::size_t>(group)]));
+  }
+  for (const Stored& stored : all) trace.formats.push_back(ledger_of(stored, layer));
+  trace.broken = params.broken;
+  trace.ways = {shown.way};
+  if (params.broken == Break::unfused) trace.ways.push_back(sound.way);
+  trace.exact = layer.product;
+  trace.y = shown.product;
+  if (!trace.is_wrong()) return trace;
+  trace.wronged = wronged_of(trace, shown, sound);
+  trace.sound_y = sound.product;
+  return trace;
 }
 
 lab::Report run(const Params& params, simt::Device& device, lab::Progress& progress) {
@@ -248,13 +390,28 @@ lab::Report run(const Params& params, simt::Device& device, lab::Progress& progr
     progress.report(0.1 + 0.8 * static_cast<double>(all.size()) / kFormats,
                     fmt::format("quantizing: {}", label_of(format)));
     progress.check();
-    all.push_back(store(format, params.group, layer, device));
+    all.push_back(store(format, params.group, layer, device, Break::none));
   }
-  const Trace trace = trace_of(params, all, layer);
+  const Stored& sound = all[static_cast<std::size_t>(params.format)];
+  std::optional<Stored> broken;
+  if (params.broken != Break::none) {
+    broken = store(params.format, params.group, layer, device, params.broken);
+  }
+  const Stored& shown = broken ? *broken : sound;
+  const Trace trace = trace_of(params, shown, all, layer);
   lab::Report report;
-  report.summary = summary(trace);
+  report.summary = summary_of(trace);
   report.tables = tables_of(trace);
   report.checks = checks_of(all, layer);
+  if (broken) report.checks.push_back(found(params, shown, sound, layer));
+  if (params.broken == Break::unfused) {
+    report.add(lab::none_wrong("unfused_same", lab::differing(shown.product, sound.product),
+                               "Rows of W · x that differ from the fused kernel's in any bit."));
+  }
+  if (sound.scale_loads > 0) {
+    report.add(lab::traced("scale_loads", "", static_cast<double>(sound.scale_loads) * 8 / kCount,
+                           "loads", "of scales by the fused product, for 8 weights of a thread"));
+  }
   report.trace = to_json(trace);
   return report;
 }
@@ -271,38 +428,6 @@ const lab::Replay& replay_of_runs() {
 }
 
 }  // namespace
-
-std::string_view label_of(Format format) {
-  static constexpr std::string_view kLabels[] = {
-      "INT8", "INT4", "INT4 with zero point", "E4M3", "E5M2", "MXFP4", "NVFP4", "ternary", "Q4_K"};
-  return kLabels[static_cast<std::size_t>(format)];
-}
-
-std::vector<lab::Table> tables_of(const Trace& trace) {
-  using lab::real, lab::whole;
-  lab::Table groups{"groups",
-                    fmt::format("Groups of {} weights", trace.size()),
-                    {whole("group"), whole("row"), real("low", "lowest", "", 4),
-                     real("high", "highest", "", 4), real("step", "scale", "", 6),
-                     real("rms", "RMS error", "", 6), whole("nothing", "became 0")}};
-  for (int i = 0; i < trace.steps; ++i) {
-    const GroupTrace& group = trace.groups[static_cast<std::size_t>(i)];
-    groups.add({i + 1, i * trace.size() / kMatrix.columns + 1, group.low, group.high, group.step,
-                group.rms, group.nothing});
-  }
-  lab::Table formats{"formats",
-                     "All formats on these weights",
-                     {"format", "group", real("bits", "bits a weight", "", 3),
-                      real("weight_error", "weights' error", "%", 2),
-                      real("product_error", "error of W · x", "%", 2),
-                      real("divergence", "KL of softmax", "nats", 6)}};
-  for (const Ledger& row : trace.formats) {
-    formats.add({label_of(row.format),
-                 row.format == Format::q4_k ? "32 of 256" : name_of(row.group), row.bits,
-                 row.weight_error, row.product_error, row.divergence});
-  }
-  return {std::move(groups), std::move(formats)};
-}
 
 const lab::Lesson& lesson() {
   static const auto lesson =
@@ -333,7 +458,9 @@ const lab::Lesson& lesson() {
                         {.format = Format::fp8_e5m2, .group = Group::g128},
                         {.format = Format::mxfp4, .data = Data::heavy_tailed},
                         {.format = Format::ternary, .data = Data::outlier_rows},
-                        {.format = Format::q4_k, .outlier = 0}})
+                        {.format = Format::q4_k, .outlier = 0},
+                        {.broken = Break::unfused},
+                        {.format = Format::int4_zero, .broken = Break::wrong_zero_point}})
           .with_replay(replay_of_runs);
   return lesson;
 }

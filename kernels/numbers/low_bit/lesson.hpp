@@ -15,8 +15,9 @@
 /// the lesson records how a group's scale follows from its weights, and which code each weight gets.
 namespace tilestep::low_bit {
 
-/// The kernel source shown with the picture.
+/// The kernel source shown with the picture of a group, and of the product.
 inline constexpr std::string_view kSourcePath = "kernels/numbers/low_bit/quantize.cu";
+inline constexpr std::string_view kProductPath = "kernels/numbers/low_bit/product.cu";
 
 enum class Data { normal, heavy_tailed, outlier_rows, positive };
 constexpr auto names_of(Data) {
@@ -29,6 +30,7 @@ struct Params {
   Data data = Data::normal;
   double outlier = 6;   ///< of one weight, in standard deviations; 0: it is like the others
   int outlier_at = 45;  ///< which one
+  Break broken = Break::none;
   std::int64_t seed = 1;
 };
 /// The knobs, bound to Params.
@@ -70,6 +72,24 @@ struct Ledger {
   bool operator==(const Ledger&) const = default;
 };
 
+/// W's way to the FMAs, by the addresses of the kernels' accesses: bytes, each of an array once a kernel.
+struct Way {
+  int codes = 0, scales = 0;  ///< read from device memory; with the scales what belongs to them
+  int written = 0, read_back = 0;  ///< numbers in device memory
+  int numbers = 0;                 ///< in registers, as they were multiplied
+  int fmas = 0;
+  int moved() const { return codes + scales + written + read_back; }
+  bool operator==(const Way&) const = default;
+};
+
+/// A group where something was broken on purpose.
+struct Wronged {
+  float own_step = 0;          ///< its scale by the sound kernel
+  double own_rms = 0;          ///< and the error with that
+  float step = 0, offset = 0;  ///< that its codes were multiplied by, whatever is stored
+  bool operator==(const Wronged&) const = default;
+};
+
 /// The picture's data.
 struct Trace {
   Format format = Format::int4;
@@ -79,10 +99,19 @@ struct Trace {
       lines{};  ///< of kSourcePath that find the range, choose the scale, write the codes
   std::vector<float> weights;  ///< [kWeightCount]
   std::vector<int> codes;      ///< as stored, of each weight
-  std::vector<float> values;   ///< that they stand for
+  std::vector<float> values;   ///< that they were multiplied as
   std::vector<GroupTrace> groups;
-  std::vector<Ledger> formats;  ///< all, in the order of Format
+  std::vector<Ledger> formats;  ///< all, in the order of Format, with nothing broken
+  Break broken = Break::none;
+  std::vector<Way>
+      ways;  ///< this run's; where that is unfused the fused one too. Recordings may have none
+  std::vector<Wronged> wronged;  ///< by group; none where the result is right
+  std::vector<double> exact;     ///< W · x with the BF16 weights, by row; none without `ways`
+  std::vector<float> y;          ///< the kernel's
+  std::vector<float> sound_y;    ///< the sound kernel's, where `wronged` has groups
 
+  bool has_product() const { return !ways.empty(); }
+  bool is_wrong() const { return broken != Break::none && broken != Break::unfused; }
   int size() const { return kWeightCount / steps; }  ///< weights of a group
   int group_at(int weight) const { return weight / size(); }
   bool operator==(const Trace&) const = default;
@@ -94,11 +123,16 @@ std::string_view label_of(Format format);
 /// The numbers that a format's codes stand for, in units of the scale, by code; NaN: no code of the format.
 std::vector<double> numbers_of(Format format);
 
-/// Trace::lines in this build.
+/// Trace::lines in this build; and of kProductPath the lines that make or read a number and multiply it.
 std::array<int, 3> phase_lines(Format format);
+std::array<int, 2> product_lines(bool fused);
+/// RMS of got − want, in % of want's.
+double error_percent(const std::vector<float>& got, const std::vector<double>& want);
 /// Throws Error naming the missing or wrong member.
 Trace trace_from_json(const nlohmann::json& json);
 nlohmann::json to_json(const Trace& trace);
+/// One sentence about a run.
+std::string summary_of(const Trace& trace);
 /// The report's tables of a trace's data.
 std::vector<lab::Table> tables_of(const Trace& trace);
 

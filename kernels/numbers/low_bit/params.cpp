@@ -1,5 +1,8 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <random>
 
 #include "kernels/base/lab/random.hpp"
@@ -25,6 +28,25 @@ double heavy_tailed(const std::vector<float>& normals, std::size_t first) {
 
 }  // namespace
 
+namespace {
+
+void check_break(const Params& params) {
+  const Group group = group_of(params.format, params.group);
+  if (can_break(params.format, group, params.broken)) return;
+  std::string allowed;
+  for (const Break broken : all_of<Break>()) {
+    if (!can_break(params.format, group, broken)) continue;
+    fmt::format_to(std::back_inserter(allowed), "{}{}", allowed.empty() ? "" : ", ",
+                   name_of(broken));
+  }
+  lab::refuse_with(
+      "break", std::string(name_of(params.broken)),
+      fmt::format("format = {} and group = {}", name_of(params.format), name_of(group)), allowed,
+      std::string("none"));
+}
+
+}  // namespace
+
 const lab::KnobTable<Params>& knob_table() {
   static const auto table =
       lab::KnobTable<Params>()
@@ -35,6 +57,9 @@ const lab::KnobTable<Params>& knob_table() {
                    "Weights that share a scale: neighbours along a row, a whole row (an output "
                    "channel) or the whole tensor."})
           .with("format", {"int8", "int4", "int4-zero-point", "fp8-e4m3", "fp8-e5m2"})
+          .choice(&Params::broken, {"break", "Break it", "",
+                                    "Writes numbers to memory, or takes a wrong scale or zero "
+                                    "point, and runs that kernel."})
           .group("model")
           .choice(&Params::data, {"data", "Distribution of the weights."})
           .real(&Params::outlier,
@@ -44,7 +69,8 @@ const lab::KnobTable<Params>& knob_table() {
           .integer(&Params::outlier_at, {"outlier_at", "Outlier at", "", "Which weight that is."},
                    0, kWeightCount - 1)
           .group("run")
-          .seed("Seed of weights and input.");
+          .seed("Seed of weights and input.")
+          .require(check_break);
   return table;
 }
 

@@ -1,10 +1,8 @@
-// Low bits: W [rows × columns] from BF16 to codes that share scales, and back.
+// Low bits: W [rows × columns] from BF16 to codes that share scales. The way back is in product.cu.
 //
 //   row_ranges, tensor_range   what each row of W spans, and all of W
 //   quantize                   a scale for every group of weights, a code for every weight
 //   quantize_q4_k              the same in super-blocks of 256, whose scales are codes themselves
-//   dequantize                 codes to numbers
-//   product                    y = W · x, with codes made numbers in registers
 //
 // A thread has 8 neighbouring weights: 16 bytes of BF16. The lanes of a group find its range by shuffles.
 
@@ -17,11 +15,7 @@
 
 namespace tilestep::low_bit::SIMT_BACKEND {
 
-constexpr unsigned kAllLanes = 0xFFFFFFFFu;
-constexpr int kWeights = 8;       // of a thread
 constexpr int kRowThreads = 256;  // of row_ranges and tensor_range
-
-using Weights = simt::Global<const std::uint16_t>;
 
 // ---- ranges -------------------------------------------------------------------------------------
 
@@ -69,12 +63,6 @@ __global__ void tensor_range(simt::Global<Range> ranges, Matrix matrix) {
 
 // ---- a thread's eight weights -------------------------------------------------------------------
 
-__device__ inline void load_weights(Weights weights, int chunk, float (&w)[kWeights]) {
-  const uint4 loaded = simt::as<const uint4>(weights)[chunk];
-  const unsigned pairs[4] = {loaded.x, loaded.y, loaded.z, loaded.w};
-  for (int i = 0; i < kWeights; ++i) w[i] = simt::unpack_bf16(pairs[i / 2], i % 2);
-}
-
 /// Of the weights of `lanes` neighbouring lanes.
 __device__ inline Range group_range(const float (&w)[kWeights], int lanes) {
   Range range{w[0], w[0], 0.0f};
@@ -105,38 +93,7 @@ __device__ inline void store_codes(simt::Global<std::uint8_t> codes, int chunk,
   }
 }
 
-template <Format kFormat>
-__device__ inline void load_codes(simt::Global<const std::uint8_t> codes, int chunk,
-                                  unsigned (&code)[kWeights]) {
-  constexpr int kBits = code_bits(kFormat), kPerWord = 32 / kBits;
-  unsigned words[2] = {0, 0};
-  if constexpr (kBits == 8) {
-    const uint2 loaded = simt::as<const uint2>(codes)[chunk];
-    words[0] = loaded.x;
-    words[1] = loaded.y;
-  } else if constexpr (kBits == 4) {
-    words[0] = simt::as<const unsigned>(codes)[chunk];
-  } else {
-    words[0] = simt::as<const std::uint16_t>(codes)[chunk];
-  }
-  for (int i = 0; i < kWeights; ++i) {
-    code[i] = words[i / kPerWord] >> (i % kPerWord * kBits) & ((1u << kBits) - 1);
-  }
-}
-
-/// NVFP4's one number for all of W: the largest weight of all gets the largest scale and the largest code.
-__device__ inline float tensor_scale_of(const Range& all) {
-  return fmaxf(-all.low, all.high) / (E4m3::largest() * E2m1::largest());
-}
-
 // ---- quantize -----------------------------------------------------------------------------------
-
-/// The number of weights of a group; of a whole row or all of W too.
-__device__ inline int weights_of(Group group, const Matrix& matrix) {
-  if (group == Group::row) return matrix.columns;
-  if (group == Group::tensor) return matrix.rows * matrix.columns;
-  return 16 << static_cast<int>(group);
-}
 
 template <Format kFormat, class Tape>
 __global__ void quantize(Weights weights, Matrix matrix, Group group,
@@ -148,9 +105,10 @@ __global__ void quantize(Weights weights, Matrix matrix, Group group,
   load_weights(weights, chunk, w);
 
   const int size = weights_of(group, matrix), first = chunk * kWeights;
-  const Range range = group == Group::tensor ? ranges[matrix.rows]
-                      : group == Group::row  ? ranges[first / matrix.columns]
-                                             : group_range(w, size / kWeights);  // [step: range]
+  const bool of_all = group == Group::tensor || breaks(tape, Break::one_scale);
+  const Range range = of_all                ? ranges[matrix.rows]
+                      : group == Group::row ? ranges[first / matrix.columns]
+                                            : group_range(w, size / kWeights);  // [step: range]
   float tensor_scale = 0;
   if constexpr (kFormat == Format::nvfp4) tensor_scale = tensor_scale_of(ranges[matrix.rows]);
   const Scale scale = choose_scale<kFormat>(range, tensor_scale);  // [step: scale]
@@ -166,8 +124,6 @@ __global__ void quantize(Weights weights, Matrix matrix, Group group,
 
 // ---- Q4_K ---------------------------------------------------------------------------------------
 
-constexpr int kGroupLanes = 4;  // of 32 weights
-
 /// A warp has a super-block: eight groups, each with a scale and a minimum of 6 bits, in units of two FP16 numbers.
 template <class Tape>
 __global__ void quantize_q4_k(Weights weights, Matrix matrix, simt::Global<std::uint8_t> blocks,
@@ -178,7 +134,7 @@ __global__ void quantize_q4_k(Weights weights, Matrix matrix, simt::Global<std::
   float w[kWeights];
   load_weights(weights, chunk, w);
   Range range = group_range(w, kGroupLanes);  // [step: range_q4_k]
-  const float low = fminf(range.low, 0.0f);
+  float low = fminf(range.low, 0.0f);
   Scale scale;
   scale.wanted = (fmaxf(range.high, 0.0f) - low) / 15.0f;
 
@@ -186,6 +142,10 @@ __global__ void quantize_q4_k(Weights weights, Matrix matrix, simt::Global<std::
   for (int apart = kGroupLanes; apart < 32; apart *= 2) {
     most_scale = fmaxf(most_scale, __shfl_xor_sync(kAllLanes, most_scale, apart));
     most_minimum = fmaxf(most_minimum, __shfl_xor_sync(kAllLanes, most_minimum, apart));
+  }
+  if (breaks(tape, Break::one_scale)) {
+    scale.wanted = most_scale;
+    low = -most_minimum;
   }
   const unsigned both = simt::pack_fp16(most_scale / 63.0f, most_minimum / 63.0f);
   const float d = simt::unpack_fp16(both, 0), dmin = simt::unpack_fp16(both, 1);
@@ -222,85 +182,6 @@ __global__ void quantize_q4_k(Weights weights, Matrix matrix, simt::Global<std::
   if (lane % kGroupLanes == 0) {
     tape.note(kGroupSite, chunk / kGroupLanes, GroupNote{range, scale});
   }
-}
-
-/// A thread's eight numbers of a super-block.
-__device__ inline void load_q4_k(simt::Global<const std::uint8_t> blocks, int chunk,
-                                 float (&value)[kWeights]) {
-  const auto block = blocks + static_cast<std::ptrdiff_t>(chunk / 32) * kSuperBlockBytes;
-  const int lane = chunk % 32, group = lane / kGroupLanes, j = group % 4;
-  unsigned s = block[4 + j], m = block[8 + j];
-  if (group < 4) {
-    s &= 63;
-    m &= 63;
-  } else {
-    const unsigned low = block[12 + j];
-    s = (low & 15) | s >> 6 << 4;
-    m = low >> 4 | m >> 6 << 4;
-  }
-  const unsigned both = simt::as<const unsigned>(block)[0];
-  const float step = simt::unpack_fp16(both, 0) * static_cast<float>(s);
-  const float minimum = simt::unpack_fp16(both, 1) * static_cast<float>(m);
-  const uint2 loaded = simt::as<const uint2>(block + 16)[lane / 8 * 4 + lane % 4];
-  for (int i = 0; i < kWeights; ++i) {
-    const unsigned byte = (i < 4 ? loaded.x : loaded.y) >> (i % 4 * 8) & 0xFF;
-    const unsigned code = group % 2 == 0 ? byte & 15 : byte >> 4;
-    value[i] = static_cast<float>(code) * step - minimum;
-  }
-}
-
-// ---- codes to numbers ---------------------------------------------------------------------------
-
-/// A thread's eight numbers.
-template <Format kFormat>
-__device__ inline void load_values(simt::Global<const std::uint8_t> codes,
-                                   const Scales<const std::uint8_t>& scales, int chunk, int size,
-                                   float tensor_scale, float (&value)[kWeights]) {
-  if constexpr (kFormat == Format::q4_k) {
-    load_q4_k(codes, chunk, value);
-  } else {
-    unsigned code[kWeights];
-    load_codes<kFormat>(codes, chunk, code);
-    const Scale scale = read_scale<kFormat>(scales, chunk * kWeights / size, tensor_scale);
-    for (int i = 0; i < kWeights; ++i) value[i] = value_of<kFormat>(code[i], scale);
-  }
-}
-
-template <Format kFormat>
-__global__ void dequantize(simt::Global<const std::uint8_t> codes,
-                           Scales<const std::uint8_t> scales, simt::Global<const Range> ranges,
-                           Matrix matrix, Group group, simt::Global<float> values) {
-  const int chunk = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  if (chunk >= matrix.rows * matrix.columns / kWeights) return;
-  float tensor_scale = 0;
-  if constexpr (kFormat == Format::nvfp4) tensor_scale = tensor_scale_of(ranges[matrix.rows]);
-  float v[kWeights];
-  load_values<kFormat>(codes, scales, chunk, weights_of(group, matrix), tensor_scale, v);
-  const auto out = simt::as<float4>(values);
-  out[2 * chunk] = make_float4(v[0], v[1], v[2], v[3]);
-  out[2 * chunk + 1] = make_float4(v[4], v[5], v[6], v[7]);
-}
-
-/// A warp has a row.
-template <Format kFormat>
-__global__ void product(simt::Global<const std::uint8_t> codes, Scales<const std::uint8_t> scales,
-                        simt::Global<const Range> ranges, Matrix matrix, Group group, Weights x,
-                        simt::Global<float> y) {
-  const int row = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x) / 32;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  if (row >= matrix.rows) return;
-  float tensor_scale = 0;
-  if constexpr (kFormat == Format::nvfp4) tensor_scale = tensor_scale_of(ranges[matrix.rows]);
-  const int chunks = matrix.columns / kWeights, size = weights_of(group, matrix);
-  float sum = 0.0f;
-  for (int chunk = lane; chunk < chunks; chunk += 32) {
-    float v[kWeights], factor[kWeights];
-    load_values<kFormat>(codes, scales, row * chunks + chunk, size, tensor_scale, v);
-    load_weights(x, chunk, factor);
-    for (int i = 0; i < kWeights; ++i) sum += v[i] * factor[i];
-  }
-  for (int apart = 16; apart > 0; apart /= 2) sum += __shfl_xor_sync(kAllLanes, sum, apart);
-  if (lane == 0) y[row] = sum;
 }
 
 }  // namespace tilestep::low_bit::SIMT_BACKEND

@@ -16,19 +16,21 @@ using low_bit::Format, low_bit::GroupTrace;
 using words::significant;
 
 void LowBitScene::plan_questions() {
-  asked_.assign(trace_.groups.size(), Ask::nothing);
-  const auto last = asked_.size() - 1;
-  asked_[last] = Ask::product;
-  if (last >= 1) asked_[1] = Ask::zeros;
-  if (last >= 3) asked_[2] = Ask::scale;
+  const std::size_t last = trace_.groups.size() - 1;
+  // Before the product's own step; a recording may end with the last group.
+  const std::size_t product = trace_.has_product() ? last + 1 : last;
+  asked_.assign(product + 1, Ask::nothing);
+  // Where scales or zero points are wrong, what usually holds does not.
+  if (!trace_.is_wrong()) asked_[product] = Ask::product;
+  if (last >= 1 && product != 1 && !trace_.is_wrong()) asked_[1] = Ask::zeros;
+  if (last >= 3 && !trace_.is_wrong()) asked_[2] = Ask::scale;
   if (last >= 4) asked_[3] = Ask::bits;
-  if (last >= 5) asked_[4] = Ask::landing;
-  if (last == 1) asked_[1] = Ask::product;
+  if (last >= 5 && !trace_.is_wrong()) asked_[4] = Ask::landing;
 }
 
 std::optional<Question> LowBitScene::question(const View& view) const {
   const int next = view.cursor.tile;
-  if (next >= trace_.steps || view.cursor.phase != 2) return std::nullopt;
+  if (next >= std::ssize(asked_) || view.cursor.phase != 2) return std::nullopt;
   switch (asked_[static_cast<std::size_t>(next)]) {
     case Ask::nothing:
       return std::nullopt;
@@ -41,7 +43,7 @@ std::optional<Question> LowBitScene::question(const View& view) const {
     case Ask::landing:
       return landing_question(next);
     case Ask::product:
-      return placed(product_question(), report_, {"errors"});
+      return placed(product_question(), report_, {"low_bit"});
   }
   return std::nullopt;
 }
@@ -115,7 +117,8 @@ std::optional<Question> LowBitScene::landing_question(int next) const {
 
 std::optional<Question> LowBitScene::product_question() const {
   const low_bit::Ledger& own = trace_.formats[static_cast<std::size_t>(trace_.format)];
-  const double ratio = own.product_error / own.weight_error;
+  const double off = trace_.has_product() ? product_error() : own.product_error;
+  const double ratio = off / own.weight_error;
   const char* answer = ratio > 2 ? "Far more" : ratio < 0.5 ? "Far less" : "About as much";
   return of_kind(
       "product",
@@ -124,7 +127,7 @@ std::optional<Question> LowBitScene::product_question() const {
           answer, {"Far less", "About as much", "Far more"},
           fmt::format("errors add up like the terms do, at random: weights are {} % off, "
                       "the product {} %.",
-                      significant(own.weight_error, 3), significant(own.product_error, 3))));
+                      significant(own.weight_error, 3), significant(off, 3))));
 }
 
 std::vector<Question> LowBitScene::measured_questions(const lab::Report& bench) const {

@@ -62,8 +62,10 @@ Written written(simt::Device& device, Format format, Group chosen, const Matrix&
   out.scales = scales.download();
   out.zeros = zeros.download();
   simt::Buffer<float> values(device, weights.size());
-  out.values =
-      lab::result_of(device, values, [&] { kernels.dequantize(device, matrix, q, values.span()); });
+  simt::Trace accesses(device, weights.size() / 8 * 10);
+  out.values = lab::result_of(device, values, [&] {
+    kernels.dequantize(device, matrix, q, values.span(), accesses.tape());
+  });
   return out;
 }
 

@@ -9,7 +9,7 @@ using namespace tilestep;
 using low_bit::Format, low_bit::kMatrix;
 using scenes::Cursor;
 using Shown = tests::Shown<scenes::LowBitScene>;
-using tests::items_named, tests::mark_of, tests::picture_at;
+using tests::count_of, tests::items_named, tests::mark_of, tests::picture_at;
 
 namespace {
 
@@ -97,4 +97,116 @@ TEST_CASE("a weight that is dragged becomes the outlier", "[low_bit_scene]") {
   CHECK(std::get<double>(shown->dragged({{2, 0}}, {"weight", 40}, 7)->at("outlier")) == Approx(6));
   CHECK_FALSE(shown->dragged({{2, 0}}, {"weight", 40}, NAN));
   CHECK_FALSE(shown->dragged({{2, 0}}, {"error", 40}, 0.1));
+}
+
+// ---- W · x ---------------------------------------------------------------------------------------
+
+namespace {
+
+lab::Settings broken(const char* how, const char* format = "int4") {
+  lab::Settings settings = set_of(format);
+  settings["break"] = std::string(how);
+  return settings;
+}
+
+/// The ends of a bar on the axis of bytes, at the step of the product.
+std::pair<double, double> bytes_of(const picture::Picture& picture, const char* name, int way) {
+  for (const picture::Mark* mark : picture::marks_of(picture)) {
+    const auto* bars = std::get_if<picture::Bars>(mark);
+    if (bars == nullptr || bars->items.name.text() != name || bars->items.count != 1) continue;
+    if (bars->items.key(0).i != way && !bars->items.ids.empty()) continue;
+    CHECK(bars->x == picture::Name("bytes"));
+    return {std::round(1000 * static_cast<double>(bars->items.base[0])),
+            std::round(1000 * static_cast<double>(bars->items.value[0]))};
+  }
+  return {-1, -1};
+}
+
+}  // namespace
+
+TEST_CASE("bytes of W are widths on one scale, as the trace counted them", "[low_bit_scene]") {
+  Shown shown(broken("unfused"));
+  const low_bit::Trace& trace = shown.trace();
+  const Cursor at{trace.steps + 1, 0};
+  const auto picture = picture_at(*shown, at);
+  using Ends = std::pair<double, double>;
+  const low_bit::Way &unfused = trace.ways[0], &fused = trace.ways[1];
+  CHECK(bytes_of(picture, "codes", 1) == Ends(0, fused.codes));
+  CHECK(bytes_of(picture, "scales", 1) == Ends(fused.codes, fused.moved()));
+  CHECK(bytes_of(picture, "written", 1) == Ends(-1, -1));
+  const double read = unfused.codes + unfused.scales;
+  CHECK(bytes_of(picture, "scales", 0).second == read);
+  CHECK(bytes_of(picture, "written", 0) == Ends(read, read + unfused.written));
+  CHECK(bytes_of(picture, "read", 0) == Ends(read + unfused.written, unfused.moved()));
+  CHECK(bytes_of(picture, "numbers", 0) == Ends(0, unfused.numbers));
+  CHECK(unfused.moved() > 10 * fused.moved());
+  CHECK(shown->sentence(at).find(std::to_string(unfused.moved())) != std::string::npos);
+  // A fused run has its own way alone.
+  Shown alone(set_of("int4"));
+  const auto own = picture_at(*alone, at);
+  CHECK(bytes_of(own, "codes", 0) == Ends(0, fused.codes));
+  CHECK(bytes_of(own, "codes", 1) == Ends(-1, -1));
+  CHECK(bytes_of(own, "written", 0) == Ends(-1, -1));
+}
+
+TEST_CASE("W · x appears after W's way, and no row of a sound kernel is wrong", "[low_bit_scene]") {
+  Shown shown(set_of("int4"));
+  const low_bit::Trace& trace = shown.trace();
+  CHECK(items_named(picture_at(*shown, Cursor{trace.steps + 1, 0}), "y").count == 0);
+  const auto picture = picture_at(*shown, Cursor{trace.steps + 1, 1});
+  const picture::Items y = items_named(picture, "y"), exact = items_named(picture, "exact");
+  REQUIRE(y.count == kMatrix.rows);
+  for (int row = 0; row < y.count; ++row) {
+    const auto i = static_cast<std::size_t>(row);
+    CHECK(y.value[i] == trace.y[i]);
+    CHECK(exact.value[i] == static_cast<float>(trace.exact[i]));
+  }
+  CHECK(count_of(items_named(picture, "y_gap"), picture::State::wrong) == 0);
+}
+
+TEST_CASE("what was broken is red in the picture and said above it", "[low_bit_scene]") {
+  const auto wrong_rows = [](Shown& shown) {
+    const Cursor end{shown.trace().steps + 1, 1};
+    return count_of(items_named(picture_at(*shown, end), "y_gap"), picture::State::wrong);
+  };
+  SECTION("one scale") {
+    Shown shown(broken("one-scale"));
+    const auto picture = picture_at(*shown, Cursor{3, 1});
+    const auto* own = mark_of<picture::Rule>(picture, "own_scale");
+    REQUIRE(own != nullptr);
+    CHECK(own->at == Approx(7 * static_cast<double>(shown.trace().wronged[2].own_step)));
+    CHECK(shown->sentence({3, 1}).find("by its own weights") != std::string::npos);
+    CHECK(wrong_rows(shown) > 0);
+    // The outlier's group has the scale that all were given.
+    CHECK(mark_of<picture::Rule>(picture_at(*shown, Cursor{2, 1}), "own_scale") == nullptr);
+  }
+  SECTION("zero point") {
+    Shown shown(broken("wrong-zero-point", "int4-zero-point"));
+    const auto picture = picture_at(*shown, Cursor{1, 2});
+    CHECK(count_of(items_named(picture, "gap"), picture::State::wrong) == 32);
+    CHECK(shown->sentence({1, 2}).find("1 step too low") != std::string::npos);
+    CHECK(wrong_rows(shown) == kMatrix.rows);
+  }
+  SECTION("scale after the sum") {
+    Shown shown(broken("scale-after-sum"));
+    // The first group is multiplied by its own scale.
+    const picture::Items first = items_named(picture_at(*shown, Cursor{1, 2}), "gap");
+    CHECK(count_of(first, picture::State::wrong) == shown.trace().groups[0].nothing);
+    const picture::Items second = items_named(picture_at(*shown, Cursor{2, 2}), "gap");
+    CHECK(count_of(second, picture::State::wrong) == 32);
+    CHECK(shown->sentence({2, 2}).find("not by their scale") != std::string::npos);
+    CHECK(wrong_rows(shown) == kMatrix.rows);
+  }
+}
+
+TEST_CASE("a recording without a product ends with the last group", "[low_bit_scene]") {
+  lab::Report report = tests::report_of("low-bit");
+  nlohmann::json trace = *report.trace;
+  for (const char* member : {"ways", "exact", "y"}) trace.erase(member);
+  report.trace = trace;
+  scenes::LowBitScene scene;
+  scene.load(report);
+  CHECK(scene.steps().tiles == 64);
+  CHECK(scene.question({{63, 2}})->id == "product");
+  CHECK(scene.readouts({{64, 2}}).back().id == "product_error");
 }
