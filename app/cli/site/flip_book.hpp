@@ -32,7 +32,7 @@ class ThingNames {
 
 /// The pictures of a run as data for a page, place by place, with the words beside them:
 ///
-///     {"size": [760, 440], "texts": ["", "4.0", …],
+///     {"size": [660, 410], "texts": ["", "4.0", …],
 ///      "colours": [["#151a21", "#ffffff"], …],          dark, light
 ///      "shapes": [[kind, name, colour, alpha, title, …], …],
 ///      "frames": [[first, count, first, count, …], …],   ranges of shapes, in drawing order

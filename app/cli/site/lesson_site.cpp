@@ -31,7 +31,7 @@ using nlohmann::json;
 namespace measured = scenes::measured;
 
 /// Of a picture beside its text, and of one on a phone held upright.
-constexpr picture::Point kWide{760, 440}, kNarrow{318, 430};
+constexpr picture::Point kWide{660, 410}, kNarrow{318, 430};
 constexpr picture::Point kCard{480, 270};
 /// What is longer is in `tilestep run --csv`.
 constexpr std::size_t kMostRows = 100;
