@@ -68,9 +68,8 @@ std::string table_html(const Block& block, const HtmlLink& link) {
 }
 
 std::string item_html(const Block& block, const HtmlLink& link) {
-  return fmt::format("<p class=\"item d{}\"><span>{}</span>{}</p>\n",
-                     std::max(block.depth, 1), html_escaped(block.marker),
-                     text_html(block.text, link));
+  return fmt::format("<p class=\"item d{}\"><span>{}</span>{}</p>\n", std::max(block.depth, 1),
+                     html_escaped(block.marker), text_html(block.text, link));
 }
 
 }  // namespace

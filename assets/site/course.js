@@ -953,7 +953,7 @@ $('print').onclick = () => (now.core ? printLesson() : window.print());
 $('worksheet').onclick = () => now.core && printWorksheet();
 $('keys').onclick = () => message($('message').hidden ? kKeys.map(([keys, words]) => `${keys}: ${words}`).join(' · ') : '');
 if ($('search')) {
-  const plain = (text) => text.toLowerCase().normalize('NFD').replace(/[\u0300-\u036f-]/g, '');
+  const plain = (text) => text.toLowerCase().normalize('NFD').replace(/[\u0300-\u036f]/g, '').replace(/-/g, ' ');
   $('search').oninput = () => {
     const query = plain($('search').value.trim());
     for (const term of document.querySelectorAll('article.term')) {

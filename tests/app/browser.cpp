@@ -63,6 +63,8 @@ std::vector<std::string> command_line(const std::string& program,
       "--mute-audio",
       "--lang=en-US",
       "--force-color-profile=srgb",
+      // A process less that can fail at its start.
+      "--enable-features=NetworkServiceInProcess2",
       // Nothing from the network, and nothing to it.
       "--host-resolver-rules=MAP * ~NOTFOUND",
       "--no-proxy-server",

@@ -84,7 +84,10 @@ void go_to_stop(Page& page, int stop) {
 TEST_CASE("every stop of a lesson opens in a browser, without an error or a request", "[browser]") {
   const auto browser = make_browser();
   if (!browser) return;
+  std::uintmax_t bytes = 0;
   for (const std::string& lesson : lessons_there()) {
+    bytes += fs::file_size(course() / lesson / "index.html");
+    CHECK(fs::file_size(course() / lesson / "index.html") <= 3'000'000);
     const auto page = browser->page();
     page->resize(1440, 900);
     const int stops = static_cast<int>(app::guide_of(lesson).stops.size());
@@ -103,6 +106,7 @@ TEST_CASE("every stop of a lesson opens in a browser, without an error or a requ
     }
     check_quiet(*page);
   }
+  CHECK(bytes <= 25'000'000);
 }
 
 TEST_CASE("keys step through a run, and its numbers are the report's", "[browser]") {
@@ -212,6 +216,13 @@ TEST_CASE("a link names settings, and those that the page has not are said", "[b
   other->wait_for("document.getElementById('message').textContent.includes('no lesson')");
   other->open((course() / "index.html").string() + "#/glossary/warp");
   other->wait_for("document.activeElement.id == 'term-warp'");
+  const std::string shown =
+      "[...document.querySelectorAll('article.term')].filter((term) => !term.hidden)";
+  const int terms = other->evaluate(shown + ".length");
+  other->click("#search");
+  other->type("Shared-Mem");
+  other->wait_for(shown + ".length < " + std::to_string(terms / 4));
+  CHECK(other->becomes(shown + ".some((term) => term.id == 'term-shared-memory')"));
   check_quiet(*other);
 }
 
@@ -363,6 +374,16 @@ TEST_CASE("colours follow the system, and paper has all stops", "[browser]") {
   page->wait_for("window.printed === true");
   const std::size_t stops = app::guide_of("coalescing").stops.size();
   CHECK(page->evaluate("document.querySelectorAll('#paper article').length") == stops);
+  page->evaluate("dispatchEvent(new Event('afterprint'))");
+  CHECK(page->evaluate("document.getElementById('paper')").is_null());
+  page->click("#worksheet");
+  page->wait_for("document.querySelectorAll('#paper ol').length == 2");
+  // The answers are on a page of their own.
+  const std::string sheet = "document.querySelectorAll('#paper ol')[0]",
+                    key = "document.querySelectorAll('#paper ol')[1]";
+  CHECK(page->evaluate(sheet + ".children.length") >= 4);
+  CHECK(page->evaluate(sheet + ".textContent.includes('because')") == false);
+  CHECK(page->evaluate(key + ".textContent.includes('because')") == true);
   page->set_media({.print = true});
   CHECK(page->evaluate("getComputedStyle(document.querySelector('main')).display") == "none");
   check_quiet(*page);
