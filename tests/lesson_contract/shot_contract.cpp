@@ -33,7 +33,7 @@ constexpr std::pair<std::string_view, std::string_view> kSparse[] = {
     {"latency-hiding", "What a kernel cannot see"},
     {"online-softmax", "Why not simply add up exp(s)?"},
     {"low-bit", "A row of weights"},
-    {"low-bit", "The next group does not know"},
+    {"low-bit", "Groups confine the damage, for half a bit"},
     {"low-bit", "Ternary: a sign or nothing"},
     {"low-bit", "What the layer makes of it, and what is left out"},
     {"flash-attention-3", "Copies run ahead"},

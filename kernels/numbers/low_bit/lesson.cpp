@@ -17,6 +17,7 @@
 #include "kernels/base/lab/timing.hpp"
 #include "kernels/base/simt/mma.hpp"
 #include "kernels/numbers/low_bit/bench/bench.hpp"
+#include "kernels/numbers/low_bit/recipe/recipe.hpp"
 #include "kernels/numbers/low_bit/reference.hpp"
 
 namespace tilestep::low_bit {
@@ -382,6 +383,48 @@ Trace trace_of(const Params& params, const Stored& shown, const std::vector<Stor
   return trace;
 }
 
+/// The sum of the squares of D X's elements is the trace of D Xᵀ X Dᵀ: the same error by the other way.
+double error_by_hessian(const SmallLayer& layer, const std::vector<double>& got) {
+  const auto n = static_cast<std::size_t>(layer.inputs);
+  std::vector<double> square(n * n);
+  for (std::size_t i = 0; i < layer.x.size(); ++i) {
+    for (std::size_t k = 0; k < n; ++k)
+      square[i % n * n + k] += layer.x[i] * layer.x[i / n * n + k];
+  }
+  const auto form = [&](const auto& of) {
+    double sum = 0;
+    for (std::size_t row = 0; row < layer.w.size(); row += n) {
+      for (std::size_t i = 0; i < n * n; ++i) sum += of(row + i / n) * square[i] * of(row + i % n);
+    }
+    return sum;
+  };
+  const double error = form([&](std::size_t i) { return got[i] - layer.w[i]; });
+  return 100 * std::sqrt(error / form([&](std::size_t i) { return layer.w[i]; }));
+}
+
+/// A recipe beside the sound kernels, whose codes it starts from.
+lab::Report recipe_report(const Params& params, const std::vector<Stored>& all,
+                          const Layer& layer) {
+  const Stored& sound = all[static_cast<std::size_t>(params.format)];
+  Params right = params;
+  right.broken = Break::none;
+  Trace trace = trace_of(right, sound, all, layer);
+  const SmallLayer small = small_layer(params);
+  trace.recipe = params.recipe;
+  trace.recipe_steps = recipe_steps(params.recipe, small);
+  lab::Report report;
+  report.summary = summary_of(trace);
+  report.tables = tables_of(trace);
+  report.checks = checks_of(all, layer);
+  const std::vector<double> plain = rounded_rows(small.w, small.inputs, 7);
+  report.add(lab::within(
+      "recipe_error", std::abs(product_error(small, plain) - error_by_hessian(small, plain)), 1e-9,
+      "The small layer's error when it is rounded to nearest, once from the "
+      "products and once from the inputs' Hessian, in %."));
+  report.trace = to_json(trace);
+  return report;
+}
+
 lab::Report run(const Params& params, simt::Device& device, lab::Progress& progress) {
   progress.report(0, "making weights");
   Layer layer(params, device);
@@ -392,6 +435,7 @@ lab::Report run(const Params& params, simt::Device& device, lab::Progress& progr
     progress.check();
     all.push_back(store(format, params.group, layer, device, Break::none));
   }
+  if (params.recipe != Recipe::none) return recipe_report(params, all, layer);
   const Stored& sound = all[static_cast<std::size_t>(params.format)];
   std::optional<Stored> broken;
   if (params.broken != Break::none) {

@@ -24,6 +24,12 @@ constexpr auto names_of(Data) {
   return std::to_array<std::string_view>({"normal", "heavy-tailed", "outlier-rows", "positive"});
 }
 
+/// A way to choose codes by the inputs that a layer meets (recipe/recipe.hpp).
+enum class Recipe { none, gptq, awq, smooth };
+constexpr auto names_of(Recipe) {
+  return std::to_array<std::string_view>({"none", "gptq", "awq", "smooth"});
+}
+
 struct Params {
   Format format = Format::int4;
   Group group = Group::g32;
@@ -31,6 +37,7 @@ struct Params {
   double outlier = 6;   ///< of one weight, in standard deviations; 0: it is like the others
   int outlier_at = 45;  ///< which one
   Break broken = Break::none;
+  Recipe recipe = Recipe::none;
   std::int64_t seed = 1;
 };
 /// The knobs, bound to Params.
@@ -90,6 +97,21 @@ struct Wronged {
   bool operator==(const Wronged&) const = default;
 };
 
+/// Inputs of the small layer that a recipe is shown on.
+inline constexpr int kRecipeInputs = 32;
+
+/// A step of a recipe: a column of gptq, an exponent that awq or smooth tries.
+struct RecipeStep {
+  double at = 0;     ///< the column, from 1; the exponent α
+  double error = 0;  ///< of the product, in %, with what the recipe has chosen so far
+  double plain = 0;  ///< with as much rounded to nearest
+  /// [kRecipeInputs] RMS error of each rounded column (gptq), mean |x| (awq), largest |x| / s (smooth).
+  std::vector<double> first;
+  /// [kRecipeInputs] RMS by which each column to come was corrected (gptq), s (awq), largest |w| · s (smooth).
+  std::vector<double> second;
+  bool operator==(const RecipeStep&) const = default;
+};
+
 /// The picture's data.
 struct Trace {
   Format format = Format::int4;
@@ -109,6 +131,8 @@ struct Trace {
   std::vector<double> exact;     ///< W · x with the BF16 weights, by row; none without `ways`
   std::vector<float> y;          ///< the kernel's
   std::vector<float> sound_y;    ///< the sound kernel's, where `wronged` has groups
+  Recipe recipe = Recipe::none;
+  std::vector<RecipeStep> recipe_steps;  ///< none without a recipe
 
   bool has_product() const { return !ways.empty(); }
   bool is_wrong() const { return broken != Break::none && broken != Break::unfused; }
@@ -131,6 +155,8 @@ double error_percent(const std::vector<float>& got, const std::vector<double>& w
 /// Throws Error naming the missing or wrong member.
 Trace trace_from_json(const nlohmann::json& json);
 nlohmann::json to_json(const Trace& trace);
+/// The step of the recipe with the least error; nullptr: there is none.
+const RecipeStep* best_of(const Trace& trace);
 /// One sentence about a run.
 std::string summary_of(const Trace& trace);
 /// The report's tables of a trace's data.

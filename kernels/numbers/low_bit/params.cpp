@@ -52,6 +52,7 @@ const lab::KnobTable<Params>& knob_table() {
       lab::KnobTable<Params>()
           .group("kernel")
           .choice(&Params::format, {"format", "What the weights are stored in."})
+          .with("recipe", {"none"})
           .choice(&Params::group,
                   {"group",
                    "Weights that share a scale: neighbours along a row, a whole row (an output "
@@ -60,6 +61,11 @@ const lab::KnobTable<Params>& knob_table() {
           .choice(&Params::broken, {"break", "Break it", "",
                                     "Writes numbers to memory, or takes a wrong scale or zero "
                                     "point, and runs that kernel."})
+          .with("recipe", {"none"})
+          .choice(&Params::recipe,
+                  {"recipe",
+                   "Way to choose codes by the layer's inputs, shown on 32 inputs of W: gptq and "
+                   "awq in INT4, smooth in INT8 on both sides."})
           .group("model")
           .choice(&Params::data, {"data", "Distribution of the weights."})
           .real(&Params::outlier,

@@ -45,7 +45,41 @@ lab::Table way_table(const Trace& trace) {
   return table;
 }
 
+lab::Table recipe_table(const Trace& trace) {
+  const bool columns = trace.recipe == Recipe::gptq;
+  lab::Table table{
+      "recipe",
+      columns ? "Columns rounded one by one" : "Exponents that are tried",
+      {lab::whole("step"), columns ? lab::whole("at", "column") : lab::real("at", "α", "", 1),
+       lab::real("error", "error of the product", "%", 3),
+       lab::real("plain", "rounded to nearest", "%", 3)}};
+  for (std::size_t i = 0; i < trace.recipe_steps.size(); ++i) {
+    const RecipeStep& step = trace.recipe_steps[i];
+    table.add({i + 1, step.at, step.error, step.plain});
+  }
+  return table;
+}
+
+std::string summary_of_recipe(const Trace& trace) {
+  const RecipeStep& last = trace.recipe_steps.back();
+  if (trace.recipe == Recipe::gptq) {
+    return fmt::format("gptq: the product is off by {:.3g} %, and by {:.3g} % rounded to nearest.",
+                       last.error, last.plain);
+  }
+  const RecipeStep& best = *best_of(trace);
+  return fmt::format(
+      "{}: with α = {:.1f} the product is off by {:.3g} %, and by {:.3g} % rounded to nearest.",
+      name_of(trace.recipe), best.at, best.error, best.plain);
+}
+
 }  // namespace
+
+const RecipeStep* best_of(const Trace& trace) {
+  const auto least =
+      std::min_element(trace.recipe_steps.begin(), trace.recipe_steps.end(),
+                       [](const RecipeStep& a, const RecipeStep& b) { return a.error < b.error; });
+  return least == trace.recipe_steps.end() ? nullptr : &*least;
+}
 
 std::string_view label_of(Format format) {
   static constexpr std::string_view kLabels[] = {
@@ -64,6 +98,7 @@ double error_percent(const std::vector<float>& got, const std::vector<double>& w
 
 std::string summary_of(const Trace& trace) {
   const Ledger& own = trace.formats[static_cast<std::size_t>(trace.format)];
+  if (trace.recipe != Recipe::none) return summary_of_recipe(trace);
   if (trace.broken != Break::none) return summary_of_broken(trace, own);
   return fmt::format(
       "{} takes {:.4g} bits a weight, in {}: weights are off by {:.3g} % and W · x by {:.3g} %.",
@@ -95,7 +130,9 @@ std::vector<lab::Table> tables_of(const Trace& trace) {
                  row.weight_error, row.product_error, row.divergence});
   }
   if (!trace.has_product()) return {std::move(groups), std::move(formats)};
-  return {std::move(groups), std::move(formats), way_table(trace)};
+  if (trace.recipe == Recipe::none)
+    return {std::move(groups), std::move(formats), way_table(trace)};
+  return {recipe_table(trace), std::move(groups), std::move(formats), way_table(trace)};
 }
 
 }  // namespace tilestep::low_bit

@@ -41,6 +41,16 @@ lab::Fields<Wronged> wronged_fields() {
       .real(TILESTEP_MEMBERS(Wronged, own_rms, step, offset));
 }
 
+lab::Fields<RecipeStep> recipe_fields() {
+  return lab::Fields<RecipeStep>()
+      .real(TILESTEP_MEMBERS(RecipeStep, at, error, plain))
+      .reals(TILESTEP_MEMBERS(RecipeStep, first, second), kRecipeInputs);
+}
+std::string recipe_fault(const Trace& trace) {
+  const bool none = trace.recipe == Recipe::none;
+  return none == trace.recipe_steps.empty() ? "" : "has a recipe without its steps";
+}
+
 constexpr auto kRows = [](const Trace& trace) { return trace.has_product() ? kMatrix.rows : 0; };
 constexpr auto kWrongRows = [](const Trace& trace) { return trace.is_wrong() ? kRows(trace) : 0; };
 constexpr auto kWrongGroups = [](const Trace& trace) { return trace.is_wrong() ? trace.steps : 0; };
@@ -129,6 +139,12 @@ TILESTEP_TRACE_JSON("low-bit trace",
                         .reals("sound_y", &Trace::sound_y, kWrongRows)
                         .left_out_for(nlohmann::json::array())
                         .known_each(kEachWithY)
-                        .check(rows_fault))
+                        .check(rows_fault)
+                        .name("recipe", &Trace::recipe)
+                        .left_out_for("none")
+                        .list("recipe_steps", &Trace::recipe_steps, recipe_fields())
+                        .left_out_for(nlohmann::json::array())
+                        .known_each(lab::kOneAStep)
+                        .check(recipe_fault))
 
 }  // namespace tilestep::low_bit

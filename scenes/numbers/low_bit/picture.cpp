@@ -18,7 +18,7 @@ namespace {
 constexpr float kLeft = 3, kRight = 6;
 /// A number in registers or memory is a weight again.
 constexpr std::uint8_t kNumberTone = 1, kCodeTone = 9, kScaleTone = 5;
-constexpr float kName = 8, kTotal = 6;
+constexpr float kName = 5, kTotal = 4.6f;
 /// Of the axis: an error beyond it, of one scale for an outlier and all others, ends there.
 constexpr double kMostError = 0.01;
 constexpr auto kMostValue = static_cast<float>(low_bit::kMostWeight);
@@ -50,6 +50,7 @@ double reach_of(const std::vector<float>& weights) {
 
 Extent LowBitScene::extent() const {
   const bool whole_row = trace_.size() >= kMatrix.columns;
+  if (has_recipe()) return {recipe_axes()};
   const double reach = reach_of(trace_.weights);
   return {{{.name = "weights",
             .kind = Axis::band,
@@ -95,6 +96,7 @@ Extent LowBitScene::extent() const {
 }
 
 Picture LowBitScene::picture(const Extent& extent, const View& view) const {
+  if (has_recipe()) return recipe_picture(extent, view);
   Picture made{{marked(sentence(view.cursor), symbols(view))}, extent.axes};
   if (multiplies(view.cursor)) {
     made.root = picture::column({"low_bit"}, {way_box(), outputs_box(view.cursor)});
@@ -281,7 +283,7 @@ Box LowBitScene::registers_box() const {
   const Way& way = trace_.ways[0];
   Bars bar{items("numbers", std::vector{kilobytes(way.numbers)}), "bytes", "one"};
   bar.items.tone.all = kNumberTone;
-  Box made = box({"registers"}, {std::move(bar)}, text("numbers, FP32", "numbers"),
+  Box made = box({"registers"}, {std::move(bar)}, text("numbers"),
                  {.least_height = 0.86f,
                   .most_height = 7,
                   .left = kName,
@@ -303,17 +305,19 @@ Box LowBitScene::fmas_box() const {
     arrows.items.glyph.each.push_back(1);
     ++arrows.items.count;
   };
-  add({{"codes", 0}, 0, 1}, {{"numbers", 0}, 0, 0.16f});
   if (way.written > 0) {
-    add({{"numbers", 0}, 0.4f, 0.5f}, {{"written", 0}, 0.4f, 0.5f});
+    add({{"numbers", 0}, 0.55f, 0.65f}, {{"written", 0}, 0.4f, 0.5f});
     add({{"read", 0}, 0.3f, 0.4f}, {{"numbers", 0}, 0.9f, 1});
   }
   add({{"numbers", 0}, 0, 1}, {{"fmas", 0}, 0, 1});
-  Note dequantized{{"dequantized"}, {{"numbers", 0}, 0, 0.16f}, text("dequantized")};
+  Links dequantized{items("dequantized", 1), {{{"codes", 0}, 0, 1}}, {{{"numbers", 0}, 0, 0.5f}}};
+  dequantized.items.names = {"dequantized"};
+  dequantized.items.tone.all = kNumberTone;
+  dequantized.items.glyph.all = 1;
   Box made =
       box({"multiplied"}, {std::move(bar), std::move(arrows), std::move(dequantized)}, text("FMAs"),
           {.least_height = 0.86f, .most_height = 7, .left = kName, .right = kTotal});
-  made.value = text(fmt::format("{} FMAs", way.fmas), fmt::format("{}", way.fmas));
+  made.value = text(fmt::format("{}", way.fmas));
   return made;
 }
 

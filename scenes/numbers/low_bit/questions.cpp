@@ -30,6 +30,7 @@ void LowBitScene::plan_questions() {
 
 std::optional<Question> LowBitScene::question(const View& view) const {
   const int next = view.cursor.tile;
+  if (has_recipe()) return std::nullopt;
   if (next >= std::ssize(asked_) || view.cursor.phase != 2) return std::nullopt;
   switch (asked_[static_cast<std::size_t>(next)]) {
     case Ask::nothing:
@@ -178,6 +179,7 @@ std::vector<Question> LowBitScene::measured_questions(const lab::Report& bench) 
 }
 
 std::vector<std::string> LowBitScene::stage_knobs() const {
+  if (has_recipe()) return {"recipe"};
   if (low_bit::has_own_group(trace_.format)) return {"format", "outlier"};
   return {"format", "group", "outlier"};
 }

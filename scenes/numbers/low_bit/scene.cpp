@@ -16,6 +16,7 @@ using words::counted, words::number, words::significant;
 StepAxis LowBitScene::loaded(const low_bit::Trace&) {
   plan_questions();
   find_strays();
+  if (has_recipe()) return recipe_steps();
   int widest = 0, worst = 0;
   for (int i = 1; i < trace_.steps; ++i) {
     if (at(i).step > at(widest).step) widest = i;
@@ -35,6 +36,17 @@ StepAxis LowBitScene::loaded(const low_bit::Trace&) {
   return axis;
 }
 
+StepAxis LowBitScene::recipe_steps() {
+  const auto place = low_bit::best_of(trace_) - trace_.recipe_steps.data();
+  const int last = static_cast<int>(trace_.recipe_steps.size());
+  if (trace_.recipe == low_bit::Recipe::gptq) {
+    events_ = {{{1, 0}, "the first column is rounded"}, {{last, 0}, "all columns are rounded"}};
+  } else {
+    events_ = {{{static_cast<int>(place) + 1, 0}, "the least error"}};
+  }
+  return {last, 1, "step", {""}, "recipe"};
+}
+
 void LowBitScene::find_strays() {
   astray_.assign(trace_.weights.size(), false);
   const std::vector<double> numbers = numbers_of(trace_.format);
@@ -48,6 +60,7 @@ void LowBitScene::find_strays() {
 }
 
 int LowBitScene::table_row(std::string_view table_id, const View& view) const {
+  if (has_recipe()) return table_id == "recipe" ? view.cursor.tile - 1 : -1;
   return table_id == "groups" ? group(view.cursor) : -1;
 }
 
@@ -178,6 +191,7 @@ bool LowBitScene::is_wrong_row(int row) const {
 }
 
 std::string LowBitScene::sentence(Cursor cursor) const {
+  if (has_recipe()) return recipe_sentence(cursor);
   if (multiplied(cursor)) return product_sentence();
   if (multiplies(cursor)) return way_sentence();
   const int group = this->group(cursor);
@@ -202,6 +216,7 @@ std::string LowBitScene::sentence(Cursor cursor) const {
 }
 
 std::string LowBitScene::explain(const View& view, const picture::Key& key) const {
+  if (has_recipe()) return explain_recipe(view.cursor, key);
   const bool of_weight =
       key.is({"weight", "value", "gap", "error"}) && key.i >= 0 && key.i < low_bit::kWeightCount;
   if (of_weight && key.i >= known_codes(view.cursor)) {
@@ -250,6 +265,7 @@ std::string LowBitScene::explain_way(Cursor cursor, const picture::Key& key) con
 }
 
 std::vector<Readout> LowBitScene::readouts(const View& view) const {
+  if (has_recipe()) return recipe_readouts(view.cursor);
   const int group = this->group(view.cursor);
   const std::string traced = "recorded by the kernel while it ran on " + report_.device.name;
   std::vector<Readout> all;
@@ -293,7 +309,7 @@ void LowBitScene::add_results(std::vector<Readout>& all) const {
 }
 
 std::vector<picture::Symbol> LowBitScene::symbols(const View& view) const {
-  if (multiplies(view.cursor)) return {};
+  if (has_recipe() || multiplies(view.cursor)) return {};
   std::vector<picture::Symbol> all = {
       {"weight", {"weight_of", 0}, 1, "A number of W in BF16.", {"w"}}};
   if (!scaled(view.cursor)) return all;
@@ -303,6 +319,7 @@ std::vector<picture::Symbol> LowBitScene::symbols(const View& view) const {
 }
 
 SourceMark LowBitScene::source(const View& view) const {
+  if (has_recipe()) return source_mark(low_bit::kSourcePath, {}, -1);  // it runs on the host
   if (multiplies(view.cursor)) {
     const auto lines = low_bit::product_lines(trace_.broken != Break::unfused);
     return source_mark(low_bit::kProductPath, lines, view.cursor.phase);

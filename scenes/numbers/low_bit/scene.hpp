@@ -29,6 +29,8 @@ class LowBitScene final : public SceneOf<low_bit::Trace> {
   /// The step at `cursor` in one plain sentence.
   std::string sentence(Cursor cursor) const;
 
+  /// Steps are then those of the recipe.
+  bool has_recipe() const { return trace_.recipe != low_bit::Recipe::none; }
   /// At the step after the groups; its second phase.
   bool multiplies(Cursor cursor) const { return cursor.tile > trace_.steps; }
   bool multiplied(Cursor cursor) const { return multiplies(cursor) && cursor.phase >= 1; }
@@ -52,6 +54,15 @@ class LowBitScene final : public SceneOf<low_bit::Trace> {
   picture::Box group_box(Cursor cursor) const;
   picture::Box error_box(Cursor cursor) const;
   void add_code_lines(picture::Box& to, int group) const;
+  const low_bit::RecipeStep& recipe_step(Cursor cursor) const;
+  std::vector<picture::Axis> recipe_axes() const;
+  picture::Bars channel_bars(Cursor cursor, bool second) const;
+  std::vector<picture::Box> channel_boxes(Cursor cursor) const;
+  picture::Box loss_box(Cursor cursor) const;
+  picture::Picture recipe_picture(const picture::Extent& extent, const View& view) const;
+  std::string recipe_sentence(Cursor cursor) const;
+  std::vector<Readout> recipe_readouts(Cursor cursor) const;
+  std::string explain_recipe(Cursor cursor, const picture::Key& key) const;
   picture::Box way_box() const;
   picture::Box moved_box(int number, const char* kind) const;
   picture::Box registers_box() const;
@@ -88,6 +99,7 @@ class LowBitScene final : public SceneOf<low_bit::Trace> {
   enum class Ask : std::uint8_t { nothing, zeros, scale, bits, landing, product };
   void plan_questions();
   void find_strays();
+  StepAxis recipe_steps();
   std::vector<bool>
       astray_;              ///< of each weight: it was multiplied as another number than its line's
   std::vector<Ask> asked_;  ///< before each group

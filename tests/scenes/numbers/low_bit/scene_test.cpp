@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "scenes/shared/words.hpp"
 #include "tests/lesson_contract/pictures.hpp"
 #include "tests/scenes/marks.hpp"
 
@@ -209,4 +210,38 @@ TEST_CASE("a recording without a product ends with the last group", "[low_bit_sc
   CHECK(scene.steps().tiles == 64);
   CHECK(scene.question({{63, 2}})->id == "product");
   CHECK(scene.readouts({{64, 2}}).back().id == "product_error");
+}
+
+// ---- recipes -------------------------------------------------------------------------------------
+
+TEST_CASE("a recipe's channels and errors are those of its steps so far", "[low_bit_scene]") {
+  for (const char* recipe : {"gptq", "awq", "smooth"}) {
+    INFO(recipe);
+    Shown shown(lab::Settings{{"recipe", std::string(recipe)}});
+    const auto& steps = shown.trace().recipe_steps;
+    CHECK(shown->steps().tiles == std::ssize(steps));
+    for (const int tile : {1, 5, static_cast<int>(steps.size())}) {
+      const low_bit::RecipeStep& step = steps[static_cast<std::size_t>(tile - 1)];
+      const auto picture = picture_at(*shown, Cursor{tile, 0});
+      const bool columns = std::string_view(recipe) == "gptq";
+      const picture::Items first = items_named(picture, columns ? "rounded" : "channel"),
+                           second = items_named(picture, columns ? "correction" : "factor");
+      REQUIRE(first.count == low_bit::kRecipeInputs);
+      for (int k = 0; k < first.count; ++k) {
+        const auto i = static_cast<std::size_t>(k);
+        CHECK(first.value[i] == static_cast<float>(step.first[i]));
+        CHECK(second.value[i] == static_cast<float>(step.second[i]));
+      }
+      const auto& loss = tests::mark_named<picture::Curve>(picture, "loss");
+      const auto& plain = tests::mark_named<picture::Curve>(picture, "plain");
+      REQUIRE(std::ssize(loss.y) == tile);
+      CHECK(loss.x.back() == step.at);
+      CHECK(loss.y.back() == step.error);
+      CHECK(plain.y.back() == step.plain);
+      const std::string sentence = shown->sentence({tile, 0});
+      CHECK(sentence.find(scenes::words::significant(step.error, 3) + " %") != std::string::npos);
+      CHECK(sentence.find(scenes::words::significant(step.plain, 3) + " %") != std::string::npos);
+    }
+    CHECK(mark_of<picture::Curve>(picture_at(*shown, Cursor{0, 0}), "loss") == nullptr);
+  }
 }
