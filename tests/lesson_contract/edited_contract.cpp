@@ -147,6 +147,28 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a kernel with one comment more is as right as the lesson's", "[edited_words]") {
+  const tests::KeptCache cache;
+  tests::Part part("edits that change nothing", 4);
+  for (const lab::Lesson* lesson : lessons()) {
+    if (part.skips()) continue;
+    const std::string& id = lesson->info().id;
+    const std::unique_ptr<scenes::Scene> scene = scene_with(tests::report_of(id));
+    const scenes::StepAxis axis = scene->steps();
+    for (const int place : {1, axis.places()}) {
+      const std::string path = scene->source({axis.at_place(place)}).path;
+      INFO(id << ": " << path);
+      const lab::Report report =
+          answer({.lesson = id,
+                  .params = {},
+                  .backend = "emulated",
+                  .kernel = lab::KernelEdit{path, std::string(lab::asset(path)) + "// the same\n"}},
+                 tests::unwatched);
+      CHECK(tests::failed_checks(report) == "");
+    }
+  }
+}
+
 TEST_CASE("one thing has one number on screen", "[edited_words]") {
   for (const lab::Lesson* lesson : lessons()) {
     std::vector<lab::Settings> cases = {{}};

@@ -15,10 +15,10 @@ struct Matrix {
   int rows = 0, columns = 0;
 };
 
-/// What a group's weights span.
+/// What a group's weights span. Without initial values: it lies in shared memory too, which is not constructed.
 struct Range {
-  float low = 0, high = 0;  ///< the lowest and the highest
-  float mean = 0;           ///< of the magnitudes; where a whole row or all were gone through
+  float low, high;  ///< the lowest and the highest
+  float mean;       ///< of the magnitudes; where a whole row or all were gone through
 };
 
 /// What a group's codes mean: value = number · step + offset.
@@ -33,7 +33,7 @@ struct Scale {
 
 /// The note of a group, at its number: kGroupSite.
 struct GroupNote {
-  Range range;
+  Range range = {};
   Scale scale;
 };
 inline constexpr std::uint32_t kGroupSite = 0;

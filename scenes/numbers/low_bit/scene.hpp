@@ -12,8 +12,8 @@ namespace tilestep::scenes {
 enum class LowBitPhase { range, scale, codes };
 
 /// Low bits, group by group: the group's weights as bars, the codes as lines at their values, the gap between a weight
-/// and its code; below, the error of every weight of the row so far. After the last group W · x: how many bytes W takes on
-/// its way to the FMAs, then each row's sum.
+/// and its code; below, the error of every weight of the row so far. After the last group W · x: how many bytes W takes
+/// on its way to the FMAs, then each row's sum. With a recipe, its steps.
 class LowBitScene final : public SceneOf<low_bit::Trace> {
  public:
   TILESTEP_PICTURE_SCENE(low_bit)

@@ -104,8 +104,8 @@ double column_rms(const SmallLayer& layer, const Numbers& a, const Numbers& b, i
   return std::sqrt(squares / layer.rows);
 }
 
-/// Algorithm 1 of the paper, column by column: each error, over the diagonal of the inverse Hessian's Cholesky factor, is
-/// taken from the columns to come.
+/// Algorithm 1 of the paper, column by column: each error, over the diagonal of the inverse Hessian's Cholesky factor,
+/// is taken from the columns to come.
 std::vector<RecipeStep> gptq(const SmallLayer& layer, std::vector<Numbers>* weights) {
   constexpr int kMost = 7;
   const int n = layer.inputs;

@@ -12,8 +12,8 @@
 ///   smooth  Xiao et al., 2022, SmoothQuant: what makes inputs hard to round is moved to the weights (W8A8)
 namespace tilestep::low_bit {
 
-/// Y [samples × rows] = X [samples × inputs] · Wᵀ: W's first group of each row, and inputs to calibrate with, of which two
-/// channels are far larger than the others, as in language models.
+/// Y [samples × rows] = X [samples × inputs] · Wᵀ: W's first group of each row, and inputs to calibrate with, of which
+/// two channels are far larger than the others, as in language models.
 struct SmallLayer {
   int rows = 0, inputs = 0, samples = 0;
   std::vector<double> w;  ///< [rows × inputs]

@@ -1,5 +1,5 @@
-// W · x from codes: the same whether codes become numbers in registers or in memory, in every order of the threads; how many
-// bytes that takes; and what comes of a scale or a zero point that is not the group's.
+// W · x from codes: the same whether codes become numbers in registers or in memory, in every order of the threads; how
+// many bytes that takes; and what comes of a scale or a zero point that is not the group's.
 #include <cmath>
 #include <set>
 

@@ -1,5 +1,5 @@
-// Recipes against other algorithms: GPTQ against optimal brain quantization, which inverts what is left of the Hessian anew
-// for each column; AWQ and SmoothQuant against a search over all codes, and sums of whole numbers.
+// Recipes against other algorithms: GPTQ against optimal brain quantization, which inverts what is left of the Hessian
+// anew for each column; AWQ and SmoothQuant against a search over all codes, and sums of whole numbers.
 #include "kernels/numbers/low_bit/recipe/recipe.hpp"
 
 #include <cmath>
