@@ -381,8 +381,8 @@ TEST_CASE("--version and --help print and exit 0", "[cli]") {
   }
   const Outcome help = run_tilestep({"--help"});
   CHECK(help.code == 0);
-  for (const char* command : {"open", "list", "run", "bench", "record", "shot", "film", "site", "tour",
-                              "worksheet", "worker", "assembly", "doctor"}) {
+  for (const char* command : {"open", "list", "run", "bench", "record", "shot", "film", "site",
+                              "tour", "worksheet", "worker", "assembly", "doctor"}) {
     check_contains(help.out, command);
     CHECK(run_tilestep({command, "--help"}).code == 0);
   }
@@ -442,8 +442,8 @@ TEST_CASE("where the disk fills up the pages keep the old files and leaves no pa
     std::ofstream(old) << "old and good";
   }
   // Blocks of 512 bytes; no signal is ignored for it beforehand.
-  Child child =
-      shell("ulimit -f 8; exec \"$0\" site --lesson online-softmax --force --out '" + folder.path().string() + "'");
+  Child child = shell("ulimit -f 8; exec \"$0\" site --lesson online-softmax --force --out '" +
+                      folder.path().string() + "'");
   CHECK(child.finish(std::chrono::seconds(60)) == 3);
   check_contains(child.err(), "File too large");
   CHECK(file_text(page) == "old and good");
