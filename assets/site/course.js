@@ -538,7 +538,8 @@ function verdict(question, how, guess) {
   if (guess !== undefined && guess >= 0) {
     const words = question.choices[guess];
     return make('p', {class: 'verdict ' + how, role: 'status'},
-                make('b', {}, how === 'right' ? `Right: ${words}` : `No: ${question.said}`), `, because ${question.because}`);
+                make('b', {}, how === 'right' ? `Right: ${words}` : `No: ${question.said}`),
+                `, because ${question.because}`);
   }
   return make('p', {class: 'verdict ' + how, role: 'status'},
               make('b', {}, `${how === 'right' ? 'Right' : how === 'wrong' ? 'No' : 'The answer'}: ${question.said}`),
@@ -604,13 +605,15 @@ function leaveChart() {
 
 // ---- below: kernel, data, charts, exercises -----------------------------------------------------
 
-const kTabs = [['kernel', 'Kernel'], ['data', 'Data'], ['measured', 'Measured'], ['checks', 'Checks'], ['exercises', 'Exercises']];
+const kTabs = [['kernel', 'Kernel'], ['data', 'Data'], ['measured', 'Measured'], ['checks', 'Checks'],
+               ['exercises', 'Exercises']];
 function makeTabs() {
   now.tab = null;
   putBack();
   $('panel').replaceChildren();
   $('tabs').replaceChildren(...kTabs.map(([id, name]) => make('button', {
-    type: 'button', role: 'tab', id: 'tab-' + id, 'aria-selected': 'false', onclick: () => openTab(now.tab === id ? null : id),
+    type: 'button', role: 'tab', id: 'tab-' + id, 'aria-selected': 'false',
+    onclick: () => openTab(now.tab === id ? null : id),
   }, name)));
 }
 function openTab(id) {
@@ -660,7 +663,8 @@ async function fillPanel() {
         tableOf(table.columns, table.rows.filter((_, r) => table.known[r].some((place) => place <= now.place)).map(
             (row, k) => row.map((cell, c) => (table.known[k][c] <= now.place ? cell : '')))),
         table.all > table.rows.length
-            ? make('p', {class: 'note'}, `The first ${table.rows.length} of ${table.all} rows; all of them: tilestep run ${now.lesson} --csv`)
+            ? make('p', {class: 'note'}, `The first ${table.rows.length} of ${table.all} rows; ` +
+                `all of them: tilestep run ${now.lesson} --csv`)
             : null)));
   } else if (tab === 'measured') {
     const charts = await data(now.lesson + '-charts');
@@ -727,7 +731,8 @@ function makeSliders() {
   const {knobs, runs} = now.core.explore, chosen = knobs.map((knob) => knob.values.indexOf(knob.own));
   const change = () => {
     const name = knobs.map((knob, k) => knob.values[chosen[k]]).join('|'), seen = runs[name];
-    message(seen ? '' : `The lesson does not run ${knobs.map((knob, k) => `${knob.label}: ${knob.values[chosen[k]]}`).join(', ')}.`);
+    const said = knobs.map((knob, k) => `${knob.label}: ${knob.values[chosen[k]]}`).join(', ');
+    message(seen ? '' : `The lesson does not run ${said}.`);
     if (seen) showRun({...seen, place: Math.min(now.place, seen.place) || seen.place}, ++turn);
   };
   $('sliders').replaceChildren(make('h2', {}, 'Your turn'), ...knobs.map((knob, k) => {
@@ -783,11 +788,12 @@ function printWorksheet() {
   print([
     make('h1', {}, now.core.title), make('p', {}, 'Name: ______________________   Date: ______________'),
     list((question) => make('li', {}, make('p', {}, question.text), ...(question.choices.length
-        ? question.choices.map((words, k) => make('p', {class: 'box'}, `☐ ${'ABCD'[k]}  ${words}`))
+        ? question.choices.map((words, k) => make('p', {class: 'box tick'}, `${'ABCD'[k]}  ${words}`))
         : [make('p', {class: 'box'}, `A number from ${question.low} to ${question.high}: ____________`)]))),
     make('h1', {class: 'key'}, now.core.title + ': the answers'),
     list((question) => make('li', {}, make('p', {}, make('b', {}, question.choices.length
-        ? `${'ABCD'[question.answer]}  ${question.choices[question.answer]}` : question.said), `, because ${question.because}`))),
+        ? `${'ABCD'[question.answer]}  ${question.choices[question.answer]}` : question.said),
+        `, because ${question.because}`))),
   ]);
 }
 
@@ -802,7 +808,8 @@ async function openCapsule(text) {
     return message('This file is no capsule of tilestep: it is not JSON.');
   }
   const settings = capsule && capsule.settings;
-  if (!capsule || capsule.tilestep_capsule !== 1 || typeof capsule.lesson !== 'string' || !settings || typeof settings !== 'object') {
+  if (!capsule || capsule.tilestep_capsule !== 1 || typeof capsule.lesson !== 'string' || !settings ||
+      typeof settings !== 'object') {
     return message('This file is no capsule of tilestep, or one of a newer tilestep.');
   }
   const lesson = capsule.lesson;
@@ -817,24 +824,31 @@ async function openCapsule(text) {
   });
   const number = now.core.runs.findIndex(same);
   const box = $('capsule');
-  const report = capsule.report || {}, tables = Array.isArray(report.tables) ? report.tables : [];
+  const report = capsule.report || {}, given = Array.isArray(report.tables) ? report.tables : [];
+  const tables = given.filter((table) => table && Array.isArray(table.columns) && Array.isArray(table.rows));
   const words = (value) => (typeof value === 'string' || typeof value === 'number' ? String(value) : '');
   box.hidden = false;
   box.replaceChildren(
-      make('h2', {}, 'A capsule', ' ', make('button', {type: 'button', onclick: () => { box.hidden = true; }}, 'Close')),
+      make('h2', {}, 'A capsule', ' ',
+           make('button', {type: 'button', onclick: () => { box.hidden = true; }}, 'Close')),
       make('p', {class: 'note'}, `Made ${words(capsule.made_at)} by tilestep ${words(capsule.program)}, with ` +
           (Object.entries(told).map(([id, value]) => `${id} = ${value}`).join(', ') || 'the defaults')),
       make('p', {}, words(report.summary)), make('p', {class: 'notes'}, words(capsule.notes)),
-      ...tables.filter((table) => table && Array.isArray(table.columns) && Array.isArray(table.rows)).map((table) => make('section', {},
+      ...tables.map((table) => make('section', {},
           make('h3', {}, words(table.title)),
-          tableOf(table.columns.map((column) => [words(column && (column.label || column.id)), words(column && column.unit)]),
+          tableOf(table.columns.map((column) =>
+              [words(column && (column.label || column.id)), words(column && column.unit)]),
                   table.rows.slice(0, 100).filter(Array.isArray).map((row) => row.map(words))))));
-  if (number < 0) return message('The pictures of this capsule are not in this page: tilestep open shows them. Its numbers are below.');
   const at = [...now.core.stops.map((stop) => stop.seen), ...now.core.stops.flatMap((stop) => stop.tries || []),
-              ...Object.values(now.core.explore.runs)].find((seen) => seen.run === number);
-  const run = await data(`${lesson}-run-${number}`), s = run.steps, tile = Number.isInteger(capsule.step) ? capsule.step : 0;
+              ...Object.values(now.core.explore.runs)].find((seen) => seen.run >= 0 && seen.run === number);
+  if (!at) {
+    return message('This page has no pictures of this capsule: tilestep open shows them. Its numbers are below.');
+  }
+  const run = await data(`${lesson}-run-${number}`), s = run.steps;
+  const tile = Number.isInteger(capsule.step) ? capsule.step : 0;
   const last = endOf(s, Math.min(Math.max(tile, 0), s.tiles));
-  const phase = Number.isInteger(capsule.phase) && capsule.phase >= 0 ? endOf(s, Math.max(tile - 1, 0)) + capsule.phase + 1 : last;
+  const within = Number.isInteger(capsule.phase) && capsule.phase >= 0;
+  const phase = within ? endOf(s, Math.max(tile - 1, 0)) + capsule.phase + 1 : last;
   now.tried = 0;
   await showRun({...at, place: Math.min(phase, last)}, ++turn);
 }
@@ -847,7 +861,9 @@ function goHome(part) {
   $('home').hidden = part === 'glossary';
   $('glossary').hidden = part !== 'glossary';
   $('title').textContent = '';
-  for (const each of document.querySelectorAll('[data-progress]')) each.textContent = progress.words(each.dataset.progress);
+  for (const each of document.querySelectorAll('[data-progress]')) {
+    each.textContent = progress.words(each.dataset.progress);
+  }
   for (const host of document.querySelectorAll('[data-card]')) {
     if (host.firstChild || !$(host.dataset.card + '-card')) continue;
     data(host.dataset.card + '-card').then((book) => new Board(host).show(book, 0, 0));
@@ -875,12 +891,15 @@ function follow() {
     }
     return location.assign((own ? '../' : '') + wanted + '/index.html' + location.hash);
   }
-  if (now.core && now.lesson === wanted && !$('course').hidden) goStop(Math.min(Math.max(+stop || 1, 1), $('stops').querySelectorAll('a').length), query);
-  else openLesson(wanted, +stop || 1, query);
+  const number = Math.max(+stop || 1, 1);
+  if (!now.core || now.lesson !== wanted || $('course').hidden) return openLesson(wanted, number, query);
+  goStop(Math.min(number, $('stops').querySelectorAll('a').length), query);
 }
 
-const kKeys = [['→ ←', 'a step on, a step back'], ['Shift + → ←', 'a phase'], ['Space', 'play'], ['Home End', 'first and last step'],
-               ['] [', 'next and previous stop'], ['A B C D', 'answer'], ['K', 'kernel'], ['P', 'presenter'], ['?', 'these keys']];
+const kKeys = [['→ ←', 'a step on, a step back'], ['Shift + → ←', 'a phase'], ['Space', 'play'],
+               ['Home End', 'first and last step'], ['] [', 'next and previous stop'], ['A B C D', 'answer'],
+               ['K', 'kernel'], ['P', 'presenter'], ['?', 'these keys']];
+const keyWords = () => kKeys.map(([keys, words]) => `${keys}: ${words}`).join(' · ');
 const kActions = {
   ArrowRight: (event) => step(1, event.shiftKey),
   ArrowLeft: (event) => step(-1, event.shiftKey),
@@ -905,7 +924,7 @@ function presenter() {
 addEventListener('keydown', (event) => {
   const {target, key} = event, typing = target.matches('input:not([type=range]), textarea');
   if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (key === '?') return message(kKeys.map(([keys, words]) => `${keys}: ${words}`).join(' · '));
+  if (key === '?') return message(keyWords());
   if (key === 'Escape') return message('');
   if (key.toLowerCase() === 'p') return presenter();
   if (!now.run || $('course').hidden) return;
@@ -924,11 +943,17 @@ addEventListener('keydown', (event) => {
 });
 document.addEventListener('click', (event) => {
   const chip = event.target.closest('.try'), save = event.target.closest('.exercise .save');
-  if (save) saved(save.dataset.file, [...save.closest('details').querySelectorAll('li')].map((line) => line.textContent).join('\n') + '\n', 'text/plain');
+  if (save) {
+    const lines = [...save.closest('details').querySelectorAll('li')].map((line) => line.textContent);
+    saved(save.dataset.file, lines.join('\n') + '\n', 'text/plain');
+  }
   if (!chip || !here()) return;
-  const number = +chip.dataset.try, stop = here(), back = now.tried === number, seen = back ? stop.seen : stop.tries[number];
+  const number = +chip.dataset.try, stop = here(), back = now.tried === number;
+  const seen = back ? stop.seen : stop.tries[number];
   for (const each of section().querySelectorAll('.try')) each.setAttribute('aria-pressed', 'false');
-  if (!seen || seen.run < 0) return message(seen && seen.missing ? seen.missing : 'This run is not in these pages: tilestep site has it.');
+  if (!seen || seen.run < 0) {
+    return message(seen && seen.missing ? seen.missing : 'This run is not in these pages: tilestep site has it.');
+  }
   message('');
   now.tried = back ? -1 : number;
   chip.setAttribute('aria-pressed', String(!back));
@@ -951,7 +976,7 @@ $('place').oninput = () => jump(+$('place').value);
 $('presenter').onclick = presenter;
 $('print').onclick = () => (now.core ? printLesson() : window.print());
 $('worksheet').onclick = () => now.core && printWorksheet();
-$('keys').onclick = () => message($('message').hidden ? kKeys.map(([keys, words]) => `${keys}: ${words}`).join(' · ') : '');
+$('keys').onclick = () => message($('message').hidden ? keyWords() : '');
 if ($('search')) {
   const plain = (text) => text.toLowerCase().normalize('NFD').replace(/[\u0300-\u036f]/g, '').replace(/-/g, ' ');
   $('search').oninput = () => {

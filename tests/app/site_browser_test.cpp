@@ -102,7 +102,9 @@ TEST_CASE("every stop of a lesson opens in a browser, without an error or a requ
       CHECK(page->becomes("!document.querySelector('.stop:not([hidden]) .text').hidden"));
       CHECK(page->evaluate(
                 "document.querySelector('.stop:not([hidden]) .text').textContent.length") > 40);
-      if (stop < stops) page->press("]");
+      // By its link, or by its key.
+      if (stop < stops && stop % 2 == 0) page->click(".stop:not([hidden]) .next a");
+      if (stop < stops && stop % 2 == 1) page->press("]");
     }
     check_quiet(*page);
   }

@@ -18,6 +18,7 @@
 #include "app/keep/link.hpp"
 #include "kernels/base/lab/assets.hpp"
 #include "kernels/base/workbench/exercise.hpp"
+#include "kernels/catalog.hpp"
 #include "scenes/shared/glossary.hpp"
 #include "scenes/shared/guide.hpp"
 #include "scenes/shared/questions.hpp"
@@ -110,6 +111,7 @@ class Maker {
   std::string card();
   std::string stop_html(const scenes::GuideStop& where, std::size_t number);
   std::string text_html(std::string_view markdown, const scenes::GuideStop* where);
+  std::string next_html(std::size_t number) const;
   std::string kernels_html() const;
   std::string exercises_html() const;
   /// An element that holds data and is never run.
@@ -473,10 +475,28 @@ std::string_view kind_words(const std::string& kind) {
   return kind;
 }
 
+/// A link to the stop after stop `number`, to the sliders after the last one, or to the next lesson.
+std::string Maker::next_html(std::size_t number) const {
+  const std::size_t count = guide_.stops.size(), sliders = options_.few ? count : count + 1;
+  std::string target, words;
+  if (number < sliders) {
+    target = fmt::format("{}/stop/{}", id_, number + 1);
+    words = number < count ? guide_.stops[number].title : "Your turn";
+  } else {
+    const auto all = lessons();
+    const auto here = std::find(all.begin(), all.end(), &lesson_);
+    if (here == all.end() || here + 1 == all.end()) return {};
+    target = (*(here + 1))->info().id;
+    words = "the lesson " + (*(here + 1))->info().title;
+  }
+  return fmt::format("<p class=\"next\"><a href=\"#/{}\">Next: {}</a></p>\n", html_escaped(target),
+                     html_escaped(words));
+}
+
 std::string Maker::stop_html(const scenes::GuideStop& where, std::size_t number) {
   return fmt::format(
       "<article class=\"stop\" data-stop=\"{}\" hidden>\n<p class=\"note\">{} of {}{}</p>\n"
-      "<h2 tabindex=\"-1\">{}</h2>\n<div class=\"ask\"></div>\n<div class=\"text\">{}{}</div>\n"
+      "<h2 tabindex=\"-1\">{}</h2>\n<div class=\"ask\"></div>\n<div class=\"text\">{}{}</div>\n{}"
       "<p class=\"note\"><code>{}</code></p>\n</article>\n",
       number, number, guide_.stops.size(),
       where.kind.empty() ? std::string() : fmt::format(" · {}", kind_words(where.kind)),
@@ -484,6 +504,7 @@ std::string Maker::stop_html(const scenes::GuideStop& where, std::size_t number)
       where.rescales.empty()
           ? std::string()
           : fmt::format("<p class=\"note\">{}</p>", html_escaped(where.says_new_ranges())),
+      next_html(number),
       html_escaped(fmt::format("tilestep open {} --stop {} --reader", id_, number)));
 }
 
@@ -660,7 +681,8 @@ LessonSite Maker::make() {
       "<div class=\"more\" hidden>{6}</div>\n<div class=\"kernels\" hidden>{7}</div>\n"
       "<div class=\"exercises\" hidden>{8}</div>\n</section>\n{9}",
       id_, html_escaped(info.title), html_escaped(info.chapter), html_escaped(info.takeaway),
-      text_html(intro, nullptr), texts, text_html(guide_.more, nullptr), kernels_html(),
+      text_html(intro, nullptr), texts,
+      text_html(guide_.more, nullptr) + next_html(guide_.stops.size() + 1), kernels_html(),
       exercises_html(), blocks_);
   site_.runs = static_cast<int>(runs_.size());
   return std::move(site_);
