@@ -38,9 +38,6 @@ a { color: var(--link); text-decoration: none; } a:hover { text-decoration: unde
 .panel { background: var(--panel); border: 1px solid var(--line); border-radius: 12px;
   padding: 16px 20px; }
 .summary { border-left: 3px solid var(--accent); margin: 24px 0; font-size: 18px; }
-.chips { display: flex; flex-wrap: wrap; gap: 8px; padding: 0; margin: 16px 0; list-style: none; }
-.chips li { background: var(--raised); border: 1px solid var(--line); border-radius: 999px;
-  padding: 3px 12px; font: 13px/1.5 "JetBrains Mono", ui-monospace, monospace; }
 .scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: 12px;
   background: var(--panel); }
 table { border-collapse: collapse; width: 100%; font-size: 14px; }
@@ -51,34 +48,12 @@ tr:last-child td { border-bottom: 0; }
 tbody tr:hover { background: var(--raised); }
 td.n, th.n { text-align: right; white-space: nowrap; }
 td.n { font-family: "JetBrains Mono", ui-monospace, monospace; font-variant-numeric: tabular-nums; }
-td.bar { background: linear-gradient(90deg, var(--bar) var(--full), transparent 0); }
-.mark { display: inline-block; border: 1px solid var(--line); border-radius: 999px;
-  padding: 0 9px; font-size: 12px; white-space: nowrap; background: var(--raised); }
-.mark.measured, .mark.counted { border-color: var(--good); }
-.mark.recorded { border-color: var(--link); }
-.ok { color: var(--good); font-weight: 600; } .failed { color: var(--wrong); font-weight: 600; }
-.gallery input { position: absolute; opacity: 0; pointer-events: none; }
-.gallery .steps { display: flex; flex-wrap: wrap; gap: 6px; margin-bottom: 12px; }
-.gallery label { cursor: pointer; padding: 5px 14px; border-radius: 8px; font-size: 14px;
-  border: 1px solid var(--line); background: var(--panel); color: var(--muted); }
-.gallery label:hover { color: var(--text); }
-.gallery figure { display: none; margin: 0; }
-img { display: block; max-width: 100%; height: auto; border-radius: 12px;
-  border: 1px solid var(--line); }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 460px), 1fr));
-  gap: 24px; margin: 32px 0; }
-.card { background: var(--panel); border: 1px solid var(--line); border-radius: 16px; color: inherit;
-  overflow: hidden; display: block; transition: border-color .15s, transform .15s; }
-.card:hover { text-decoration: none; border-color: var(--accent); transform: translateY(-2px); }
-.card img { border: 0; border-bottom: 1px solid var(--line); border-radius: 0; }
-.card div { padding: 16px 20px 20px; } .card h2 { margin: 4px 0 6px; }
 summary { cursor: pointer; }
-.card p { margin: 0; color: var(--muted); }
 code { font-family: "JetBrains Mono", ui-monospace, monospace; font-size: .92em; }
 footer { color: var(--muted); font-size: 14px; padding-top: 48px; padding-bottom: 48px; }
 @media print { :root { --back: #ffffff; --panel: #ffffff; --raised: #ffffff; --line: #c6ced8; --text: #10151c;
   --muted: #4a5666; --accent: #b84e00; --link: #10151c; } @page { size: A4; margin: 16mm 18mm; }
-  body { font-size: 11pt; } h1 { font-size: 24pt; } .data, header.top nav { display: none; }
+  body { font-size: 11pt; } h1 { font-size: 24pt; } header.top nav { display: none; }
   main, header.top, footer { max-width: none; padding-left: 0; padding-right: 0; } }
 )css";
 
