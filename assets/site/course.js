@@ -78,6 +78,12 @@ const kMoves = [[5, 9], [5, 9], [5, 9], [5, 8], [5, Infinity], [7, Infinity], [5
 const kEms = [13, 16, 16, 20, 13, 16, 28];
 const kFaces = ['sans', 'sans', 'sans bold', 'sans bold', 'mono', 'mono', 'mono'];
 const svg = (tag) => document.createElementNS(kSvg, tag);
+/// What of a row does not move, in words: the same where nothing but places changed.
+const looks = (row, book) => {
+  const [from, to] = kMoves[row[0]];
+  const rest = row[0] === kText ? [row[8], book.texts[row[9]]] : row.slice(to);
+  return [row[0], ...book.colours[row[2]], row[3], ...row.slice(5, from), ...rest].join();
+};
 const moving = (row) => row.slice(kMoves[row[0]][0], kMoves[row[0]][1]);
 
 /// Frames of a book, each a list of rows: its shapes in drawing order.
@@ -111,6 +117,7 @@ class Board {
     this.layer = svg('g');
     this.root.append(this.defs, this.layer);
     host.replaceChildren(this.root);
+    this.layer.addEventListener('pointerover', (event) => this.tell(event.target));
     this.items = new Map();  // by id: element, row, book
     this.going = null;
   }
@@ -125,7 +132,7 @@ class Board {
       const id = book.ids[row[1]];
       let item = before.get(id);
       if (item && kTags[item.row[0]] !== kTags[row[0]]) item = undefined;
-      const was = item && (item.row !== row || item.book !== book) ? item.row : null;
+      const was = item && (item.row !== row || item.book !== book) ? item.row : null, wasIn = item && item.book;
       if (item) {
         before.delete(id);
       } else {
@@ -136,7 +143,7 @@ class Board {
       if (!item.row || was) {
         item.row = row;
         item.book = book;
-        this.dress(item);
+        if (!was || looks(was, wasIn) !== looks(row, book)) this.dress(item);
         const from = was && moving(was), to = moving(row);
         if (ms && was && from.length === to.length && from.some((n, k) => n !== to[k])) {
           moves.push([item.el, row[0], from, to]);
@@ -212,7 +219,7 @@ class Board {
 
   /// Colours, type, words: all that does not move.
   dress({el, row, book}) {
-    const [kind, , colour, alpha, title] = row, set = (name, value) => el.setAttribute(name, value);
+    const [kind, , colour, alpha] = row, set = (name, value) => el.setAttribute(name, value);
     const ink = book.colours[colour][light.matches ? 1 : 0];
     if (kind === kOutline || kind === kLine) {
       const [thick, dashed] = kind === kOutline ? [row[10], row[11] === 1] : [row[5], row[6] === 1];
@@ -236,11 +243,16 @@ class Board {
       set('lengthAdjust', 'spacingAndGlyphs');
     }
     if (kind !== kText && el.firstChild) el.textContent = '';
-    if (title) {
-      const words = svg('title');
-      words.textContent = book.texts[title];
-      el.append(words);
-    }
+  }
+
+  /// What a pointer on a thing is told.
+  tell(el) {
+    const item = this.items.get(el.id.replace(/^mark-/, ''));
+    el.querySelector('title')?.remove();
+    if (!item || !item.row[4]) return;
+    const words = svg('title');
+    words.textContent = item.book.texts[item.row[4]];
+    el.append(words);
   }
 
   hatch(ink) {
