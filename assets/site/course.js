@@ -448,7 +448,7 @@ function show(place, ms) {
   const says = now.core.knobs.filter(([id, , , own]) => (now.core.runs[now.shown.run][id] || own) !== own)
       .map(([id, label]) => `${label}: ${now.core.runs[now.shown.run][id]}`).join(' · ');
   $('headline').textContent = `${placeWords(run.steps, place)}. ${words.headline}`;
-  $('board').setAttribute('aria-label', words.headline || run.summary);
+  $('board').setAttribute('aria-label', words.headline || now.core.title);
   $('place').value = place;
   $('where').textContent = placeWords(run.steps, place);
   $('place').setAttribute('aria-valuetext', placeWords(run.steps, place));
@@ -457,7 +457,7 @@ function show(place, ms) {
       make('div', {title: [from, detail].filter(Boolean).join(': '), class: look || undefined},
            make('dt', {}, label), make('dd', {}, value + (unit ? ' ' + unit : '')))));
   lightKernel();
-  if (now.tab === 'data') fillPanel();
+  if (now.tab === 'data' || now.tab === 'checks') fillPanel();
   const query = new URLSearchParams();
   if (now.tried >= 0 || !stop) {
     for (const [id, , , own] of now.core.knobs) {
@@ -705,11 +705,18 @@ async function fillPanel() {
       return box;
     }));
   } else if (tab === 'checks') {
+    if (now.place < placesOf(now.run.steps)) {
+      return panel.replaceChildren(make('p', {}, 'What the run comes to stands here at its last step (End).'));
+    }
+    // What a question about measurements asks is not to be read here first.
+    const asks = now.core.questions.some((_, k) => !progress.answered(now.lesson, 'measured ' + k));
+    const numbers = now.run.measurements.filter((row) => !(asks && row[5]));
     panel.replaceChildren(make('p', {}, now.run.summary),
         tableOf([['check'], ['result'], ['max error', '', true], ['tolerance', '', true], ['why this tolerance']],
                 now.run.checks.map(([id, ok, ...rest]) => [id, ok ? '✓ ok' : '✗ failed', ...rest])),
         tableOf([['number'], ['variant'], ['value', '', true], ['where from'], ['detail']],
-                now.run.measurements.map(([id, variant, value, from, detail]) => [id, variant, value, from, detail])));
+                numbers.map((row) => row.slice(0, 5))),
+        asks ? make('p', {class: 'note'}, 'Measured numbers come after the questions under Measured.') : '');
   } else {
     panel.replaceChildren();
   }

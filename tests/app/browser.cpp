@@ -892,32 +892,6 @@ void Page::click(const std::string& element, Share at) {
   mouse("mouseReleased", point, false);
 }
 
-void Page::tap(const std::string& element, Share at) {
-  const Point point = spot(element, at);
-  call("Input.dispatchTouchEvent",
-       {{"type", "touchStart"},
-        {"touchPoints", json::array({json{{"x", point.x}, {"y", point.y}}})}});
-  call("Input.dispatchTouchEvent", {{"type", "touchEnd"}, {"touchPoints", json::array()}});
-}
-
-void Page::drag(const std::string& element, Share from, Share to) {
-  const Point begin = spot(element, from);
-  const json size =
-      evaluate(fmt::format("(({{width, height}}) => [width, "
-                           "height])(document.querySelector({}).getBoundingClientRect())",
-                           json(element).dump()));
-  const double across = (to.across - from.across) * size[0].get<double>();
-  const double down = (to.down - from.down) * size[1].get<double>();
-  mouse("mouseMoved", begin, false);
-  mouse("mousePressed", begin, true);
-  Point point = begin;
-  for (int move = 1; move <= 8; ++move) {
-    point = {begin.x + across * move / 8, begin.y + down * move / 8};
-    mouse("mouseMoved", point, true);
-  }
-  mouse("mouseReleased", point, false);
-}
-
 void Page::drop_file(const std::string& element, const std::filesystem::path& file) {
   const json data = {{"items", json::array()},
                      {"files", json::array({existing_file(file)})},
@@ -928,19 +902,6 @@ void Page::drop_file(const std::string& element, const std::filesystem::path& fi
          {{"type", type}, {"x", point.x}, {"y", point.y}, {"data", data}});
   }
 }
-
-void Page::choose_file(const std::string& input, const std::filesystem::path& file) {
-  const json found =
-      call("Runtime.evaluate",
-           {{"expression", fmt::format("document.querySelector({})", json(input).dump())}});
-  if (!found.at("result").contains("objectId")) {
-    throw std::runtime_error(input + ": it is not there");
-  }
-  call("DOM.setFileInputFiles", {{"files", json::array({existing_file(file)})},
-                                 {"objectId", found.at("result").at("objectId")}});
-}
-
-// ---- its looks -------------------------------------------------------------------------------------
 
 void Page::resize(int width, int height, double scale, bool mobile) {
   call("Emulation.setDeviceMetricsOverride",
@@ -965,14 +926,6 @@ void Page::screenshot(const std::filesystem::path& file, bool whole) {
   write_bytes(file, decoded(picture.at("data").get<std::string>()));
 }
 
-void Page::pdf(const std::filesystem::path& file) {
-  const json printed =
-      call("Page.printToPDF", {{"printBackground", true}, {"preferCSSPageSize", true}});
-  write_bytes(file, decoded(printed.at("data").get<std::string>()));
-}
-
-// ---- what it said ----------------------------------------------------------------------------------
-
 void Page::catch_up() {
   if (lost_.empty()) call("Runtime.evaluate", {{"expression", "0"}});
 }
@@ -985,12 +938,6 @@ std::vector<std::string> Page::console_errors() {
 std::vector<std::string> Page::requests() {
   catch_up();
   return requests_;
-}
-
-void Page::forget() {
-  catch_up();
-  errors_.clear();
-  requests_.clear();
 }
 
 json Page::accessibility() {

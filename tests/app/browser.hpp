@@ -64,14 +64,8 @@ class Page {
   // another one there.
   void point_at(const std::string& element, Share at = {});
   void click(const std::string& element, Share at = {});
-  /// With a finger.
-  void tap(const std::string& element, Share at = {});
-  /// With the left button down, in eight moves. `to` may be outside.
-  void drag(const std::string& element, Share from, Share to);
   /// Drags a file from outside there and drops it.
   void drop_file(const std::string& element, const std::filesystem::path& file);
-  /// What the dialog of an `<input type=file>` would answer. It need not be visible.
-  void choose_file(const std::string& input, const std::filesystem::path& file);
 
   /// In CSS pixels, each of `scale` pixels of the screen. `mobile`: with a finger, scroll bars on top of the page, and
   /// `<meta name=viewport>` counts.
@@ -80,15 +74,12 @@ class Page {
 
   /// As PNG; `whole`: with what is out of sight too.
   void screenshot(const std::filesystem::path& file, bool whole = false);
-  void pdf(const std::filesystem::path& file);
 
   /// Errors and warnings so far: of the console, uncaught exceptions, what the browser logged (CSP, files that are
   /// missing), dialogs, which are accepted at once. Those of workers and frames too.
   std::vector<std::string> console_errors();
   /// The URLs that it, its workers and its frames asked for so far, without its own and without data: and blob:.
   std::vector<std::string> requests();
-  /// Forgets errors and requests so far.
-  void forget();
   /// The nodes of the accessibility tree.
   nlohmann::json accessibility();
 

@@ -148,6 +148,15 @@ TEST_CASE("keys step through a run, and its numbers are the report's", "[browser
   page->wait_for("document.getElementById('where').textContent.endsWith('to come')");
   page->wait_for("document.querySelector('#panel table').innerText.length < " +
                  std::to_string(whole));
+  // What the run comes to is not told before its end, nor what was measured before it is asked.
+  page->click("#tab-checks");
+  page->wait_for("document.querySelector('#panel').textContent.includes('at its last step')");
+  CHECK(page->evaluate("document.querySelectorAll('#panel table').length") == 0);
+  page->press("End");
+  page->wait_for("document.querySelectorAll('#panel table').length == 2");
+  CHECK(page->evaluate("document.querySelector('#panel').textContent.includes('recorded on')") ==
+        false);
+  page->press("Home");
   // The line of the step stands out in the kernel.
   page->press("k");
   page->press("ArrowRight");

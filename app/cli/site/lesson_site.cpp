@@ -223,8 +223,8 @@ json Maker::run_json(const Run& run) const {
   }
   json measurements = json::array();
   for (const lab::Measurement& m : report.measurements) {
-    measurements.push_back(
-        {m.id, m.variant, value_words(m), provenance_words(m, report), m.detail});
+    measurements.push_back({m.id, m.variant, value_words(m), provenance_words(m, report), m.detail,
+                            m.samples > 0 || m.provenance == lab::Provenance::recorded});
   }
   json events = json::array();
   for (const scenes::Event& event : run.scene->events()) {
