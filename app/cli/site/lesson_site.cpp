@@ -496,7 +496,7 @@ std::string Maker::next_html(std::size_t number) const {
 std::string Maker::stop_html(const scenes::GuideStop& where, std::size_t number) {
   return fmt::format(
       "<article class=\"stop\" data-stop=\"{}\" hidden>\n<p class=\"note\">{} of {}{}</p>\n"
-      "<h2 tabindex=\"-1\">{}</h2>\n<div class=\"ask\"></div>\n<div class=\"text\">{}{}</div>\n{}"
+      "<h2 tabindex=\"-1\">{}</h2>\n<div class=\"ask\"></div>\n<div class=\"text\">{}{}{}</div>\n"
       "<p class=\"note\"><code>{}</code></p>\n</article>\n",
       number, number, guide_.stops.size(),
       where.kind.empty() ? std::string() : fmt::format(" · {}", kind_words(where.kind)),
