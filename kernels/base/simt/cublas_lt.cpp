@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/base/simt/cuda_device.hpp"
 #include "kernels/base/simt/error.hpp"
 
 namespace tilestep::simt::cuda {
@@ -17,11 +18,11 @@ namespace {
 // Values from the cuBLAS documentation ("cublasLt Datatypes Reference"): the library is loaded at run time,
 // so that no header and no link is needed.
 constexpr int kSuccess = 0;
-constexpr int kTypeFp32 = 0, kTypeBf16 = 14, kTypeE4m3 = 28;
-constexpr int kComputeFp32 = 68;
+constexpr int kTypeFp32 = 0, kTypeS8 = 3, kTypeS32 = 10, kTypeBf16 = 14, kTypeE4m3 = 28;
+constexpr int kComputeFp32 = 68, kComputeS32 = 72;
 constexpr int kTransposeA = 3, kScaleA = 17, kScaleB = 18, kFastAccumulation = 25;
 constexpr int kScaleModeA = 31, kScaleModeB = 32;
-constexpr int kByVector128 = 4, kByBlock128 = 5;
+constexpr int kByRow = 3, kByVector128 = 4, kByBlock128 = 5;
 constexpr int kMaxWorkspace = 1;
 constexpr int kMostAlgorithms = 32;
 constexpr std::size_t kWorkspaceBytes = std::size_t{64} << 20;
@@ -34,6 +35,24 @@ struct Found {
   float waves;
   std::array<int, 4> reserved;
 };
+
+int number_of(LibraryProduct::Type type) {
+  switch (type) {
+    case LibraryProduct::Type::bf16:
+      return kTypeBf16;
+    case LibraryProduct::Type::e4m3:
+      return kTypeE4m3;
+    case LibraryProduct::Type::s8:
+      return kTypeS8;
+    case LibraryProduct::Type::s32:
+      return kTypeS32;
+  }
+  return -1;
+}
+/// Whether alpha and beta are int: where C is what sums are.
+bool scaled_in_int(const LibraryProduct& product) {
+  return product.c == LibraryProduct::Type::s32;
+}
 
 template <class Function>
 void take(Function& to, void* library, const char* name) {
@@ -65,17 +84,20 @@ class Library final : public CublasLt {
                 const LibraryArrays& arrays) override {
     Ready& it = ready(product, arrays);
     const float one = 1;
-    const float zero = 0;
+    const std::int32_t whole_one = 1;
+    const std::int32_t zero = 0;  // in FP32 too
+    const void* alpha = scaled_in_int(product) ? static_cast<const void*>(&whole_one)
+                                               : static_cast<const void*>(&one);
     const Found& found = it.found.at(static_cast<std::size_t>(algorithm));
-    check(matmul_(handle_, it.product, &one, arrays.b, it.a, arrays.a, it.b, &zero, arrays.c, it.c,
-                  arrays.c, it.c, &found.algorithm, workspace_, kWorkspaceBytes, nullptr),
+    check(matmul_(handle_, it.product, alpha, arrays.b, it.a, arrays.a, it.b, &zero, arrays.c, it.c,
+                  arrays.c, it.c, &found.algorithm, workspace_, kWorkspaceBytes, captured_stream()),
           product, "multiply");
   }
 
  private:
   void load();
   Ready& ready(const LibraryProduct& product, const LibraryArrays& arrays);
-  void set_scales(const Ready& it, const LibraryProduct& product, const LibraryArrays& arrays);
+  bool set_scales(const Ready& it, const LibraryProduct& product, const LibraryArrays& arrays);
 
   void check(int status, const LibraryProduct& product, const char* what) const {
     if (status == kSuccess) return;
@@ -84,9 +106,10 @@ class Library final : public CublasLt {
                     std::to_string(product.k) + " (status " + std::to_string(status) + ")",
                 ExitCode::unavailable);
   }
+  /// Whether the library knows the attribute and the value.
   template <class Value>
-  void set(void* product, int attribute, const Value& value) {
-    set_(product, attribute, &value, sizeof value);
+  bool set(void* product, int attribute, const Value& value) {
+    return set_(product, attribute, &value, sizeof value) == kSuccess;
   }
 
   void* handle_ = nullptr;
@@ -143,22 +166,25 @@ void Library::load() {
   handle_ = handle;
 }
 
-void Library::set_scales(const Ready& it, const LibraryProduct& product,
+/// Whether the library has such scales.
+bool Library::set_scales(const Ready& it, const LibraryProduct& product,
                          const LibraryArrays& arrays) {
-  if (product.type != LibraryProduct::Type::e4m3) return;
+  using Scaling = LibraryProduct::Scaling;
+  if (product.type != LibraryProduct::Type::e4m3) return true;
   const auto fast = static_cast<std::int8_t>(product.fast_accumulation ? 1 : 0);
   set(it.product, kFastAccumulation, fast);
-  if (product.scaling == LibraryProduct::Scaling::none) {
+  if (product.scaling == Scaling::none) {
     set(it.product, kScaleA, ones_);
     set(it.product, kScaleB, ones_);
-    return;
+    return true;
   }
-  const std::int32_t by_block = kByBlock128;
-  const std::int32_t by_vector = kByVector128;
-  set(it.product, kScaleModeA, by_block);  // its A is our B
-  set(it.product, kScaleModeB, by_vector);
+  const bool rows = product.scaling == Scaling::rows;
+  const std::int32_t of_a = rows ? kByRow : kByBlock128;  // its A is our B
+  const std::int32_t of_b = rows ? kByRow : kByVector128;
+  const bool known = set(it.product, kScaleModeA, of_a) && set(it.product, kScaleModeB, of_b);
   set(it.product, kScaleA, arrays.b_scales);
   set(it.product, kScaleB, arrays.a_scales);
+  return known;
 }
 
 Ready& Library::ready(const LibraryProduct& product, const LibraryArrays& arrays) {
@@ -169,17 +195,20 @@ Ready& Library::ready(const LibraryProduct& product, const LibraryArrays& arrays
     return known->second;
   }
   Ready it;
-  const int type = product.type == LibraryProduct::Type::bf16 ? kTypeBf16 : kTypeE4m3;
+  const int type = number_of(product.type);
+  const bool whole = product.type == LibraryProduct::Type::s8;
   const auto m = static_cast<std::uint64_t>(product.m);
   const auto n = static_cast<std::uint64_t>(product.n);
   const auto k = static_cast<std::uint64_t>(product.k);
-  check(describe_(&it.product, kComputeFp32, kTypeFp32), product, "describe");
+  check(describe_(&it.product, whole ? kComputeS32 : kComputeFp32,
+                  scaled_in_int(product) ? kTypeS32 : kTypeFp32),
+        product, "describe");
   const std::int32_t transpose = 1;
   set(it.product, kTransposeA, transpose);
   check(layout_(&it.a, type, k, n, product.k), product, "describe");
   check(layout_(&it.b, type, k, m, product.k), product, "describe");
-  check(layout_(&it.c, kTypeBf16, n, m, product.n), product, "describe");
-  set_scales(it, product, arrays);
+  check(layout_(&it.c, number_of(product.c), n, m, product.n), product, "describe");
+  const bool known_scales = set_scales(it, product, arrays);
   void* preference = nullptr;
   check(prefer_(&preference), product, "search for");
   set_preference_(preference, kMaxWorkspace, &kWorkspaceBytes, sizeof kWorkspaceBytes);
@@ -187,7 +216,7 @@ Ready& Library::ready(const LibraryProduct& product, const LibraryArrays& arrays
   int count = 0;
   const int status = search_(handle_, it.product, it.a, it.b, it.c, it.c, preference,
                              kMostAlgorithms, it.found.data(), &count);
-  it.found.resize(status == kSuccess ? static_cast<std::size_t>(count) : 0);
+  it.found.resize(status == kSuccess && known_scales ? static_cast<std::size_t>(count) : 0);
   return ready_.emplace(product, std::move(it)).first->second;
 }
 

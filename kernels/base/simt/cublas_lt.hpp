@@ -7,21 +7,24 @@
 
 namespace tilestep::simt {
 
-/// C [m × n] = A [m × k] · Bᵀ, B [n × k], row-major, as cuBLASLt is asked for it. C is BF16.
+/// C [m × n] = A [m × k] · Bᵀ, B [n × k], row-major, as cuBLASLt is asked for it.
 struct LibraryProduct {
-  enum class Type { bf16, e4m3 };
+  enum class Type { bf16, e4m3, s8, s32 };
   enum class Scaling {
     none,    ///< of the whole tensors, by 1
     blocks,  ///< E4M3: A by 1 × 128, B by 128 × 128 (VEC128_32F, BLK128x128_32F)
+    rows,    ///< E4M3: each row of A and of B (OUTER_VEC_32F)
   };
   int m = 0, n = 0, k = 0;
-  Type type = Type::bf16;
+  Type type = Type::bf16;  ///< of A and B; s8 adds up in int
   Scaling scaling = Scaling::none;
   /// E4M3: sums along k stay in the tensor cores, with fewer bits.
   bool fast_accumulation = false;
+  Type c = Type::bf16;  ///< of S8's product s32, or s8
   auto operator<=>(const LibraryProduct&) const = default;
 };
-/// Its arrays on the device. The scales are [k / 128][m] and [n / 128][k / 128] numbers, if there are any.
+/// Its arrays on the device. The scales, if there are any, are [k / 128][m] and [n / 128][k / 128] numbers; of rows [m]
+/// and [n].
 struct LibraryArrays {
   const void* a = nullptr;
   const void* b = nullptr;
@@ -49,7 +52,7 @@ class CublasLt {
   /// How many algorithms its search proposes, the likely best first; 0 if it has none for the product.
   /// Throws Error (unavailable).
   virtual int algorithms(const LibraryProduct& product, const LibraryArrays& arrays) = 0;
-  /// Asynchronous on the default stream. Throws Error.
+  /// Asynchronous on the default stream, or the one that becomes a graph. Throws Error.
   virtual void multiply(const LibraryProduct& product, int algorithm,
                         const LibraryArrays& arrays) = 0;
 };

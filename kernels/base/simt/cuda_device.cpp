@@ -33,6 +33,7 @@ constexpr int kLeastCapability = 75;
 
 /// Names of launches are string literals of this module, which is never unloaded.
 std::atomic<const char*> launched_last{nullptr};
+cudaStream_t captured = nullptr;  ///< whose launches become a graph
 std::atomic<bool> edited_are_used{true};
 
 std::string version_text(int version) {
@@ -411,8 +412,10 @@ std::vector<double> CudaDevice::time_ms(const std::function<void()>& work, const
 // The default stream can't be captured, and one that waits for it can't either.
 std::function<void()> CudaDevice::graph_of(std::function<void()> work) {
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "make a stream");
+  captured = stream_;
   cudaGraph_t graph = nullptr;
   const auto end = [&] {
+    captured = nullptr;
     const cudaError_t error = cudaStreamEndCapture(stream_, &graph);
     cudaStreamDestroy(std::exchange(stream_, nullptr));
     return error;
@@ -511,6 +514,10 @@ void use_edited(bool use) {
 
 const char* last_launch() {
   return launched_last;
+}
+
+void* captured_stream() {
+  return captured;
 }
 
 std::unique_ptr<Device> make_device(std::span<const KernelEntry> table) {

@@ -16,6 +16,8 @@ std::unique_ptr<Device> make_device(std::span<const KernelEntry> table);
 /// The name of the kernel that was launched last, by any device; null: none was. From any thread: another one may
 /// be waiting for that kernel's end.
 const char* last_launch();
+/// The stream whose launches become a graph (Device::graph_of), for libraries; otherwise null, the default one.
+void* captured_stream();
 
 /// Whether devices launch the kernels of their images; see cuda_module.hpp.
 void use_edited(bool use);

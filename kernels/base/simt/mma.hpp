@@ -6,6 +6,8 @@
 ///
 ///     simt::mma_m16n8k16_bf16(d, a, b)       d += a·b, BF16 in, FP32 accumulators, by a whole warp
 ///     simt::mma_m16n8k16_fp16(d, a, b)       the same, FP16 in
+///     simt::mma_m16n8k32_s8(d, a, b)         the same of whole numbers of a byte, int accumulators: four in a register,
+///                                            4·(lane % 4) in place of `pair`, and k + 16 in place of k + 8
 ///     simt::pack_bf16(low, high)             two floats, rounded to nearest even, in a register
 ///     simt::pack_fp16(low, high)             the same
 ///     simt::unpack_bf16(pair, half)          the number in the low (0) or high (1) half of a register

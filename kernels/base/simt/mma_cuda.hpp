@@ -54,6 +54,19 @@ __device__ __forceinline__ void mma_m16n8k16_fp16(float (&d)[4], const unsigned 
   asm volatile("trap;");
 #endif
 }
+/// Whole numbers of a byte.
+__device__ __forceinline__ void mma_m16n8k32_s8(int (&d)[4], const unsigned (&a)[4], unsigned b0,
+                                                unsigned b1) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#else
+  asm volatile("trap;");
+#endif
+}
 /// The same with FP16 sums, two in a register: d[0] holds what d[0] and d[1] hold above. Under nvcc alone.
 __device__ __forceinline__ void mma_m16n8k16_fp16_acc16(unsigned (&d)[2], const unsigned (&a)[4],
                                                         unsigned b0, unsigned b1) {

@@ -65,9 +65,9 @@ void ldmatrix_x4(unsigned (&r)[4], Shared<const std::uint16_t> row) {
   __syncwarp();  // all must have read before a lane goes on and writes to the board again
 }
 
-/// `number` gives one of the two numbers of a register.
-template <class Number>
-void multiply_by_warp(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1,
+/// `number` gives one of the kInRegister numbers of a register.
+template <int kInRegister, class Sum, class Number>
+void multiply_by_warp(Sum (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1,
                       Number number) {
   WarpBoard& board = warp_board();
   const int lane = emulated::lane();
@@ -76,15 +76,16 @@ void multiply_by_warp(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsign
   __syncwarp();  // all fragments must be on the board before any lane reads them
   const int group = lane / 4;
   const int column = lane % 4 * 2;
-  for (int k = 0; k < 16; ++k) {
-    const int owner = k % 8 / 2;  // of k's pair among the four lanes of a group
-    const int half = k % 2;
-    const int upper = k / 8;
+  constexpr int kHalf = 4 * kInRegister;  // of k, that a register of four lanes holds
+  for (int k = 0; k < 2 * kHalf; ++k) {
+    const int owner = k % kHalf / kInRegister;  // of k's register among the four lanes of a group
+    const int part = k % kInRegister;
+    const int upper = k / kHalf;
     const auto& rows = board.a[group * 4 + owner];
-    const float top = number(rows[upper * 2], half);
-    const float bottom = number(rows[upper * 2 + 1], half);
+    const auto top = number(rows[upper * 2], part);
+    const auto bottom = number(rows[upper * 2 + 1], part);
     for (int j = 0; j < 2; ++j) {
-      const float b = number(board.b[(column + j) * 4 + owner][upper], half);
+      const auto b = number(board.b[(column + j) * 4 + owner][upper], part);
       d[j] += top * b;
       d[2 + j] += bottom * b;
     }
@@ -95,10 +96,15 @@ void multiply_by_warp(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsign
 }  // namespace emulated
 
 inline void mma_m16n8k16_bf16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
-  emulated::multiply_by_warp(d, a, b0, b1, emulated::bf16_half);
+  emulated::multiply_by_warp<2>(d, a, b0, b1, emulated::bf16_half);
 }
 inline void mma_m16n8k16_fp16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
-  emulated::multiply_by_warp(d, a, b0, b1, emulated::fp16_half);
+  emulated::multiply_by_warp<2>(d, a, b0, b1, emulated::fp16_half);
+}
+inline void mma_m16n8k32_s8(int (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+  emulated::multiply_by_warp<4>(d, a, b0, b1, [](unsigned four, int i) {
+    return static_cast<int>(static_cast<std::int8_t>(four >> 8 * i));
+  });
 }
 
 inline unsigned pack_bf16(float low, float high) {

@@ -4,7 +4,12 @@
 /// Operations on numbers that share a register, one or two instructions each on a GPU:
 ///
 ///     simt::add_fp16x2(a, b), simt::fma_fp16x2(a, b, c)   both FP16 of a register, each rounded once
-///     simt::fma_bf16x2(a, b, c)       the same of BF16; compute capability 8.0
+///     simt::fma_bf16x2(a, b, c), simt::max_bf16x2(a, b)   the same of BF16; compute capability 8.0
+///     simt::max_or_nan_bf16x2(a, b)   not a number where one of the two is none, which max_bf16x2 passes over
+///     simt::greater_bf16x2(a, b)      all bits of each half in which a > b; compute capability 9.0
+///     simt::pack_e5m2(a, b, c, d)     four numbers in E5M2, a in the lowest byte, saturated; compute capability 8.9
+///     simt::nearest_int(x)            the nearest whole number, the even one of a tie; saturates
+///     simt::saturated(x)              x, but at least 0 and at most 1: free where x is a product or a sum
 ///     simt::unpack_e4m3x2(pair)       two E4M3 (OCP 8-bit floating point), in the low half of a register, as two
 ///                                     FP16: exact
 ///     simt::permute_bytes(a, b, how)  byte i of the result is byte (how >> 4i & 7) of b:a, a's being 0 … 3
@@ -36,6 +41,51 @@ __device__ __forceinline__ unsigned fma_bf16x2(unsigned a, unsigned b, unsigned 
   asm volatile("trap;");
 #endif
   return sum;
+}
+__device__ __forceinline__ unsigned max_bf16x2(unsigned a, unsigned b) {
+  unsigned most = 0;
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  asm("max.bf16x2 %0, %1, %2;\n" : "=r"(most) : "r"(a), "r"(b));
+#else
+  asm volatile("trap;");
+#endif
+  return most;
+}
+__device__ __forceinline__ unsigned max_or_nan_bf16x2(unsigned a, unsigned b) {
+  unsigned most = 0;
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  asm("max.NaN.bf16x2 %0, %1, %2;\n" : "=r"(most) : "r"(a), "r"(b));
+#else
+  asm volatile("trap;");
+#endif
+  return most;
+}
+__device__ __forceinline__ unsigned greater_bf16x2(unsigned a, unsigned b) {
+  unsigned mask = 0;
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  asm("set.gt.u32.bf16x2 %0, %1, %2;\n" : "=r"(mask) : "r"(a), "r"(b));
+#else
+  asm volatile("trap;");
+#endif
+  return mask;
+}
+__device__ __forceinline__ unsigned pack_e5m2(float a, float b, float c, float d) {
+  unsigned four = 0;
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 890
+  asm("{\n.reg .b16 low, high;\ncvt.rn.satfinite.e5m2x2.f32 low, %2, %1;\n"
+      "cvt.rn.satfinite.e5m2x2.f32 high, %4, %3;\nmov.b32 %0, {low, high};\n}\n"
+      : "=r"(four)
+      : "f"(a), "f"(b), "f"(c), "f"(d));
+#else
+  asm volatile("trap;");
+#endif
+  return four;
+}
+__device__ __forceinline__ int nearest_int(float x) {
+  return __float2int_rn(x);
+}
+__device__ __forceinline__ float saturated(float x) {
+  return __saturatef(x);
 }
 __device__ __forceinline__ unsigned permute_bytes(unsigned a, unsigned b, unsigned how) {
   return __byte_perm(a, b, how);
@@ -98,6 +148,44 @@ inline unsigned fma_bf16x2(unsigned a, unsigned b, unsigned c) {
     return unpack_bf16(a, half) * unpack_bf16(b, half) + unpack_bf16(c, half);
   };
   return pack_bf16(one(0), one(1));
+}
+inline unsigned max_bf16x2(unsigned a, unsigned b) {
+  const auto one = [&](int half) { return fmaxf(unpack_bf16(a, half), unpack_bf16(b, half)); };
+  return pack_bf16(one(0), one(1));
+}
+inline unsigned max_or_nan_bf16x2(unsigned a, unsigned b) {
+  unsigned most = max_bf16x2(a, b);
+  for (const unsigned half : {0xFFFFu, 0xFFFF0000u}) {
+    const bool number = (a & 0x7FFF7FFFu & half) <= (0x7F807F80u & half) &&
+                        (b & 0x7FFF7FFFu & half) <= (0x7F807F80u & half);
+    if (!number) most = (most & ~half) | (0x7FFF7FFFu & half);
+  }
+  return most;
+}
+inline unsigned greater_bf16x2(unsigned a, unsigned b) {
+  const auto one = [&](int half) { return unpack_bf16(a, half) > unpack_bf16(b, half); };
+  return (one(0) ? 0xFFFFu : 0u) | (one(1) ? 0xFFFF0000u : 0u);
+}
+inline unsigned pack_e5m2(float a, float b, float c, float d) {
+  unsigned four = 0;
+  int shift = 0;
+  for (const float one : {a, b, c, d}) {
+    const double rounded =
+        numeric::round_to(numeric::kE5m2, static_cast<double>(one), numeric::Rounding::nearest,
+                          numeric::Overflow::saturate);
+    four |= numeric::encode(numeric::kE5m2, rounded) << shift;
+    shift += 8;
+  }
+  return four;
+}
+inline int nearest_int(float x) {
+  if (!(x == x)) return 0;
+  if (x >= 2147483648.0f) return 2147483647;
+  if (x < -2147483648.0f) return -2147483647 - 1;
+  return static_cast<int>(std::lrintf(x));
+}
+inline float saturated(float x) {
+  return fminf(fmaxf(x, 0.0f), 1.0f);
 }
 inline unsigned add_fp16x2(unsigned a, unsigned b) {
   return fma_fp16x2(a, 0x3C003C00u, b);

@@ -8,6 +8,7 @@
 
 #include "kernels/base/numeric/small_float.hpp"
 #include "kernels/base/simt/backends.hpp"
+#include "kernels/base/simt/packed.hpp"
 #include "tests/catch.hpp"
 
 using namespace tilestep;
@@ -59,6 +60,17 @@ void multiply_tile(simt::Global<const Bits> a, simt::Global<const Bits> b, simt:
       d[(warp * 16 + row) * 16 + column] = sums[i];
     }
   }
+}
+
+/// 16 × 32 of A times the transpose of 8 × 32 of B, fragments as the PTX ISA's table has them.
+void multiply_bytes(simt::Global<const unsigned> a, simt::Global<const unsigned> b,
+                    simt::Global<int> d) {
+  const int lane = static_cast<int>(threadIdx.x), row = lane / 4, word = lane % 4;
+  const unsigned of_a[4] = {a[row * 8 + word], a[(row + 8) * 8 + word], a[row * 8 + word + 4],
+                            a[(row + 8) * 8 + word + 4]};
+  int sums[4] = {1, 1, 1, 1};
+  simt::mma_m16n8k32_s8(sums, of_a, b[row * 8 + word], b[row * 8 + word + 4]);
+  for (int i = 0; i < 4; ++i) d[(row + i / 2 * 8) * 8 + word * 2 + i % 2] = sums[i];
 }
 
 /// What ldmatrix gives each lane, as the PTX ISA's table has it.
@@ -142,6 +154,48 @@ void check_products() {
 TEST_CASE("an emulated mma multiplies, whatever the order of the lanes", "[mma]") {
   check_products<false>();
   check_products<true>();
+}
+
+TEST_CASE("an emulated mma multiplies whole numbers of a byte", "[mma]") {
+  std::vector<unsigned> a(16 * 8), b(8 * 8);
+  const auto byte = [](const std::vector<unsigned>& words, int row, int k) {
+    const unsigned word = words[static_cast<std::size_t>(row * 8 + k / 4)];
+    return static_cast<int>(static_cast<std::int8_t>(word >> k % 4 * 8));
+  };
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<unsigned>(i) * 2654435761u;
+  for (std::size_t i = 0; i < b.size(); ++i) b[i] = static_cast<unsigned>(i + 7) * 2246822519u;
+  const auto device = device_with(simt::ThreadOrder::shuffled, 3);
+  const auto on_a = uploaded(*device, a), on_b = uploaded(*device, b);
+  simt::Buffer<int> d(*device, 128);
+  simt::launch(*device, {.name = "multiply_bytes", .block = dim3(32)}, multiply_bytes,
+               simt::global(on_a.span(), "a"), simt::global(on_b.span(), "b"),
+               simt::global(d.span(), "d"));
+  const std::vector<int> got = d.download();
+  for (int i = 0; i < 128; ++i) {
+    int sum = 1;
+    for (int k = 0; k < 32; ++k) sum += byte(a, i / 8, k) * byte(b, i % 8, k);
+    CHECK(got[static_cast<std::size_t>(i)] == sum);
+  }
+}
+
+TEST_CASE("pairs of BF16 are compared, and numbers saturate", "[mma]") {
+  const unsigned a = simt::pack_bf16(1.5f, -2), b = simt::pack_bf16(1, 4);
+  CHECK(simt::max_bf16x2(a, b) == simt::pack_bf16(1.5f, 4));
+  CHECK(simt::max_or_nan_bf16x2(a, b) == simt::pack_bf16(1.5f, 4));
+  CHECK(simt::max_or_nan_bf16x2(0x7FC0u, b) == (0x7FFFu | (b & 0xFFFF0000u)));
+  CHECK(simt::max_or_nan_bf16x2(a, 0xFF810000u) == (0x7FFF0000u | (a & 0xFFFFu)));
+  CHECK(simt::greater_bf16x2(a, b) == 0xFFFFu);
+  CHECK(simt::greater_bf16x2(b, a) == 0xFFFF0000u);
+  CHECK(simt::greater_bf16x2(a, a) == 0);
+  // E5M2: 1, the tie of 1 and 1.25, more than the largest, the least subnormal number turned.
+  CHECK(simt::pack_e5m2(1, 1.125f, 1e9f, -0x1p-16f) == 0x817B3C3Cu);
+  CHECK(simt::saturated(-1) == 0);
+  CHECK(simt::saturated(0.25f) == 0.25f);
+  CHECK(simt::saturated(7) == 1);
+  CHECK(simt::nearest_int(2.5f) == 2);
+  CHECK(simt::nearest_int(-3.5f) == -4);
+  CHECK(simt::nearest_int(1e20f) == 2147483647);
+  CHECK(simt::nearest_int(-1e20f) == -2147483647 - 1);
 }
 
 TEST_CASE("two numbers go into a register and come back", "[mma]") {
