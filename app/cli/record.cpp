@@ -18,10 +18,18 @@ struct RecordArguments {
   std::vector<std::string> names;
   std::string out;
   std::string lab = "here";
+  bool telling = false;
   bool force = false;
 };
 
-lab::Recorded recorded(const lab::Lesson& lesson, LabClient* there) {
+/// What is to be written, in the folder of that GPU.
+struct Files {
+  std::string gpu;
+  std::vector<lab::RecordingFile> files;
+  bool ok = true;
+};
+
+Files recorded(const lab::Lesson& lesson, LabClient* there, bool telling) {
   TerminalProgress progress;
   const auto device = there == nullptr ? simt::make_cuda_device() : nullptr;
   const auto asked = [&](const lab::Request& request) {
@@ -30,7 +38,15 @@ lab::Recorded recorded(const lab::Lesson& lesson, LabClient* there) {
                ? lesson.bench(*device, progress)
                : lesson.run(request.params, *device, progress);
   };
-  return lab::record(lesson, asked, today(), TILESTEP_VERSION);
+  if (telling) {
+    const auto runs = lab::record_telling(lesson, asked, today(), TILESTEP_VERSION);
+    if (runs.empty()) return {};
+    const bool ok = std::all_of(runs.begin(), runs.end(),
+                                [](const lab::RecordedRun& one) { return one.run.ok(); });
+    return {runs.front().run.device.name, lab::files_of(runs), ok};
+  }
+  const lab::Recorded all = lab::record(lesson, asked, today(), TILESTEP_VERSION);
+  return {all.recording.run.device.name, lab::files_of(all), all.ok()};
 }
 
 int record(const RecordArguments& arguments, const std::string& program) {
@@ -46,13 +62,13 @@ int record(const RecordArguments& arguments, const std::string& program) {
   }
   bool all_ok = true;
   for (const lab::Lesson* lesson : chosen) {
-    const lab::Recorded all = recorded(*lesson, there.get());
-    const auto folder = std::filesystem::path(arguments.out) / slug(all.recording.run.device.name);
-    for (const lab::RecordingFile& file : lab::files_of(all)) {
+    const Files all = recorded(*lesson, there.get(), arguments.telling);
+    const auto folder = std::filesystem::path(arguments.out) / slug(all.gpu);
+    for (const lab::RecordingFile& file : all.files) {
       write_output(folder / file.name, file.text, arguments.force);
       print_line((folder / file.name).string());
     }
-    all_ok = all_ok && all.ok();
+    all_ok = all_ok && all.ok;
   }
   return static_cast<int>(all_ok ? ExitCode::good : ExitCode::check_failed);
 }
@@ -68,6 +84,8 @@ void add_record(CLI::App& app, Invocation& invocation) {
                    "Folder; the files are DIR/<gpu>/<lesson>.json and, for its telling settings, "
                    "DIR/<gpu>/<lesson>/<set>.json")
       ->type_name("DIR");
+  command->add_flag("--telling", arguments->telling,
+                    "Only the telling settings: runs of seconds, no bench");
   add_force(*command, arguments->force);
   add_lab(*command, arguments->lab);
   command->callback([arguments, &invocation] {

@@ -184,23 +184,28 @@ TEST_CASE("bad flags, lessons, knobs and commands exit 2 and name what is allowe
 TEST_CASE("every command that runs kernels takes a lab, and no option as a host", "[cli]") {
   const TemporaryFolder folder;
   const std::string out = (folder.path() / "out").string();
-  const std::vector<std::vector<std::string>> commands = {{"open"},
-                                                          {"run", "tiling"},
-                                                          {"bench", "tiling"},
-                                                          {"record", "tiling", "--out", out},
-                                                          {"shot", "tiling", "--out", out + ".png"},
-                                                          {"film", "tiling", "--out", out},
-                                                          {"site", "--out", out},
-                                                          {"tour", "--out", out}};
+  const std::vector<std::vector<std::string>> commands = {
+      {"open"},
+      {"run", "tiling"},
+      {"bench", "tiling"},
+      {"record", "tiling", "--out", out},
+      {"record", "tiling", "--telling", "--out", out},
+      {"shot", "tiling", "--out", out + ".png"},
+      {"film", "tiling", "--out", out},
+      {"site", "--out", out},
+      {"tour", "--out", out}};
   for (const std::vector<std::string>& command : commands) {
     check_refused(with(command, {"--lab", "ssh:-oProxyCommand=x"}), {"cannot begin with '-'"});
   }
   CHECK(!std::filesystem::exists(out));
   const std::string without_gpu = "run:env CUDA_VISIBLE_DEVICES= '" +
                                   std::string(tilestep::tests::paths::kProgram) + "' worker";
-  const Outcome record = run_tilestep({"record", "tiling", "--out", out, "--lab", without_gpu});
-  CHECK(record.code == 3);
-  check_contains(record.err, "cuda");
+  for (const std::vector<std::string>& what : {std::vector<std::string>{}, {"--telling"}}) {
+    const Outcome record =
+        run_tilestep(with({"record", "tiling", "--out", out, "--lab", without_gpu}, what));
+    CHECK(record.code == 3);
+    check_contains(record.err, "cuda");
+  }
   CHECK(!std::filesystem::exists(out));
 }
 

@@ -57,6 +57,17 @@ bool Recorded::ok() const {
                      [](const RecordedRun& recorded) { return recorded.run.ok(); });
 }
 
+std::vector<RecordedRun> record_telling(const Lesson& lesson, const Ask& ask,
+                                        std::string_view recorded_at,
+                                        std::string_view program_version) {
+  std::vector<RecordedRun> runs;
+  for (const Telling& set : lesson.telling()) {
+    runs.push_back({std::string(lesson.info().id), set.name, std::string(recorded_at),
+                    run_of(lesson, set, ask), made_by_this(program_version)});
+  }
+  return runs;
+}
+
 Recorded record(const Lesson& lesson, const Ask& ask, std::string_view recorded_at,
                 std::string_view program_version) {
   Recorded all;
@@ -67,10 +78,7 @@ Recorded record(const Lesson& lesson, const Ask& ask, std::string_view recorded_
   recording.made_by = made_by_this(program_version);
   recording.run = kept(ask(request_of(lesson, {}, Request::Action::run)));
   // Before the bench, which takes minutes, so that errors in them show immediately.
-  for (const Telling& set : lesson.telling()) {
-    all.runs.push_back({recording.lesson, set.name, recording.recorded_at, run_of(lesson, set, ask),
-                        recording.made_by});
-  }
+  all.runs = record_telling(lesson, ask, recorded_at, program_version);
   recording.bench = kept(ask(request_of(lesson, {}, Request::Action::bench)));
   if (const std::string what = left_out(recording.bench); !what.empty()) {
     throw Error(fmt::format("a quick bench of '{}' is not a recording: it omits {}",
@@ -80,12 +88,18 @@ Recorded record(const Lesson& lesson, const Ask& ask, std::string_view recorded_
   return all;
 }
 
-std::vector<RecordingFile> files_of(const Recorded& recorded) {
-  const std::string& lesson = recorded.recording.lesson;
-  std::vector<RecordingFile> files = {file(lesson + ".json", to_json(recorded.recording))};
-  for (const RecordedRun& one : recorded.runs) {
-    files.push_back(file(fmt::format("{}/{}.json", lesson, one.set), to_json(one)));
+std::vector<RecordingFile> files_of(const std::vector<RecordedRun>& runs) {
+  std::vector<RecordingFile> files;
+  for (const RecordedRun& one : runs) {
+    files.push_back(file(fmt::format("{}/{}.json", one.lesson, one.set), to_json(one)));
   }
+  return files;
+}
+
+std::vector<RecordingFile> files_of(const Recorded& recorded) {
+  std::vector<RecordingFile> files = files_of(recorded.runs);
+  files.insert(files.begin(),
+               file(recorded.recording.lesson + ".json", to_json(recorded.recording)));
   return files;
 }
 

@@ -25,6 +25,10 @@ using Ask = std::function<Report(const Request&)>;
 /// bench. Throws Error naming the settings that failed.
 Recorded record(const Lesson& lesson, const Ask& ask, std::string_view recorded_at,
                 std::string_view program_version);
+/// Only the runs of the telling settings, which take seconds.
+std::vector<RecordedRun> record_telling(const Lesson& lesson, const Ask& ask,
+                                        std::string_view recorded_at,
+                                        std::string_view program_version);
 
 /// A file in the folder of a GPU: "tiling.json", "tiling/naive.json".
 struct RecordingFile {
@@ -33,5 +37,6 @@ struct RecordingFile {
 };
 /// Throws Error (check failed) for a recording larger than kMostRecordingBytes.
 std::vector<RecordingFile> files_of(const Recorded& recorded);
+std::vector<RecordingFile> files_of(const std::vector<RecordedRun>& runs);
 
 }  // namespace tilestep::lab
