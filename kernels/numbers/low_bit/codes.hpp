@@ -116,6 +116,20 @@ __device__ inline Scale choose_scale(Range range, float tensor_scale) {
   return scale;
 }
 
+/// Q4_K's scales and minima are 6-bit codes of a unit that a super-block shares.
+__device__ inline int six_bits(float wanted, float unit) {
+  return unit > 0 ? min(max(static_cast<int>(rintf(wanted / unit)), 0), 63) : 0;
+}
+/// From the two units, d and dmin in FP16, and the codes.
+__device__ inline Scale q4_k_scale(unsigned both, unsigned s, unsigned m) {
+  Scale scale;
+  scale.step = simt::unpack_fp16(both, 0) * static_cast<float>(s);
+  scale.offset = -simt::unpack_fp16(both, 1) * static_cast<float>(m);
+  scale.inverse = inverse_of(scale.step);
+  scale.bits = s | m << 6;
+  return scale;
+}
+
 // ---- a weight's code ----------------------------------------------------------------------------
 
 /// weight / step, rounded once: the quotient by a reciprocal, and its remainder's (Markstein, "Computation of elementary
@@ -194,6 +208,16 @@ __device__ inline void write_scale(const Scales<std::uint8_t>& scales, int group
   if constexpr (kFormat == Format::int4_zero) {
     scales.zeros[group] = static_cast<std::uint8_t>(scale.zero);
   }
+}
+
+/// 6 bits each of a super-block's eight scales and eight minima, in 12 bytes: those of the last four are split. By four
+/// threads, number `i` of them with those of groups i and i + 4.
+__device__ inline void write_six_bits(simt::Global<std::uint8_t> block, int i, unsigned early,
+                                      unsigned late) {
+  const unsigned s0 = early & 63, m0 = early >> 6, s1 = late & 63, m1 = late >> 6;
+  block[4 + i] = static_cast<std::uint8_t>(s0 | s1 >> 4 << 6);
+  block[8 + i] = static_cast<std::uint8_t>(m0 | m1 >> 4 << 6);
+  block[12 + i] = static_cast<std::uint8_t>((s1 & 15) | (m1 & 15) << 4);
 }
 
 // ---- a thread's eight weights -------------------------------------------------------------------

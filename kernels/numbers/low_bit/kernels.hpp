@@ -83,12 +83,26 @@ struct Arranged {
   simt::Span<std::uint32_t> codes;   ///< [rows · columns / 8] words of eight codes
   simt::Span<std::uint32_t> scales;  ///< [rows / 2 · columns / 128] pairs of FP16, of rows 8 apart
 };
-/// How W4A16 is launched.
+/// W or X in 8 bits, as `quantize` writes it with Group::row: W8A8's operands.
+struct EightBits {
+  Format format = Format::int8;           ///< int8 or fp8_e4m3
+  simt::Span<const std::uint8_t> codes;   ///< [rows × columns]
+  simt::Span<const std::uint8_t> scales;  ///< [rows] of FP16 (int8) or FP32 (fp8_e4m3)
+};
+/// How W4A16 is launched, and W8A8, which has no GEMV but with tiles of 256 a persistent kernel, for which `splits` is 1.
 struct LinearPlan {
-  int tile = 0;  ///< rows of X in a tile of the GEMM: 16, 32, 64, 128; 0: the GEMV, up to 8 rows
-  int splits =
-      8;  ///< that share the columns of a tile: 1, 2, 4 blocks of the GEMM, 8, 16 warps of the GEMV
-  int rows = 16;  ///< of W in a tile of the GEMV: 16, 32; the GEMM has 128
+  int tile = 0;    ///< rows of X in a tile of the GEMM: 16, 32, 64, 128; 0: the GEMV, up to 8 rows
+  int splits = 1;  ///< blocks of the GEMM that share the columns of a tile: 1, 2, 4; W8A8: 8 too
+  int stages = 0;  ///< of the GEMV's ring, an even number; 0: as many as shared memory holds
+  int blocks = 0;  ///< of the GEMV, which share the tiles of 16 rows of W; 0: one for each
+};
+
+/// How the GEMV for ternary and Q4_K is launched: on tensor cores, or for ternary by tables of what four codes make of x,
+/// which multiplies by no weight.
+struct GemvPlan {
+  int rows = 32;   ///< of W in a tile: 16, 32, ternary 64; tables: in a cluster, multiples of 8
+  int splits = 8;  ///< that share the columns: 8, 16 warps; tables: 1, 2, 4, 8 blocks of a cluster
+  bool tables = false;
 };
 
 class Kernels : public simt::KernelSet {
@@ -100,6 +114,11 @@ class Kernels : public simt::KernelSet {
   virtual void quantize(simt::Device& device, const Matrix& matrix,
                         simt::Span<const std::uint16_t> weights, const Quantized& out,
                         const Watch& watch = {}) const = 0;
+  /// The same bytes, but for quotients that FP32's rounding makes ties, as fast as memory is read. Throws Error
+  /// (unavailable) on GPUs before Hopper.
+  virtual void quantize_wide(simt::Device& device, const Matrix& matrix,
+                             simt::Span<const std::uint16_t> weights,
+                             const Quantized& out) const = 0;
   /// What the codes stand for, FP32 [rows × columns]. Always watched, as all that multiply: each access to what W is
   /// stored in.
   virtual void dequantize(simt::Device& device, const Matrix& matrix, const Quantized& in,
@@ -125,6 +144,21 @@ class Kernels : public simt::KernelSet {
   virtual void linear(simt::Device& device, const Matrix& matrix, const Arranged& w,
                       const LinearPlan& plan, int batch, simt::Span<const std::uint16_t> x,
                       simt::Span<std::uint16_t> y) const = 0;
+  /// y [rows] = W · x, both BF16, sums FP32, of ternary or Q4_K as `quantize` writes it, by no launch that may still run.
+  /// Throws as `linear`.
+  virtual void gemv(simt::Device& device, const Matrix& matrix, const Quantized& w,
+                    const GemvPlan& plan, simt::Span<const std::uint16_t> x,
+                    simt::Span<std::uint16_t> y) const = 0;
+  /// What the codes of int4 in groups of 128 or of nvfp4 stand for, rounded to BF16 [rows × columns]. Throws as `linear`.
+  virtual void dequantize_bf16(simt::Device& device, const Matrix& matrix, const Quantized& in,
+                               simt::Span<std::uint16_t> numbers) const = 0;
+
+  /// The same from W and X in 8 bits, whose scales multiply a sum of codes' products once: int8's sums are exact, FP8's are
+  /// those of the tensor cores. W must have been complete before the launch ahead of this one began: the kernel reads it
+  /// while that one runs. Throws Error as `linear`.
+  virtual void linear_eight(simt::Device& device, const Matrix& matrix, const EightBits& w,
+                            const LinearPlan& plan, int batch, const EightBits& x,
+                            simt::Span<std::uint16_t> y) const = 0;
 
   /// cuBLASLt, the peer; under emulation there is none, and the other two throw Error (unavailable).
   virtual simt::LibraryStatus library() const = 0;

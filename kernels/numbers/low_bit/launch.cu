@@ -25,38 +25,6 @@ simt::Launch over_chunks(const char* name, const Matrix& matrix) {
   return simt::row_of_blocks(name, simt::blocks_for(chunks, kThreads), kThreads);
 }
 
-/// Calls `launch` with the format as a constant.
-template <class Launch>
-void with_format(Format format, const Launch& launch) {
-  switch (format) {
-    case Format::int8:
-      return launch(std::integral_constant<Format, Format::int8>{});
-    case Format::int4:
-      return launch(std::integral_constant<Format, Format::int4>{});
-    case Format::int4_zero:
-      return launch(std::integral_constant<Format, Format::int4_zero>{});
-    case Format::fp8_e4m3:
-      return launch(std::integral_constant<Format, Format::fp8_e4m3>{});
-    case Format::fp8_e5m2:
-      return launch(std::integral_constant<Format, Format::fp8_e5m2>{});
-    case Format::mxfp4:
-      return launch(std::integral_constant<Format, Format::mxfp4>{});
-    case Format::nvfp4:
-      return launch(std::integral_constant<Format, Format::nvfp4>{});
-    case Format::ternary:
-      return launch(std::integral_constant<Format, Format::ternary>{});
-    case Format::q4_k:
-      return launch(std::integral_constant<Format, Format::q4_k>{});
-  }
-}
-
-Scales<std::uint8_t> written(const Quantized& w) {
-  return {simt::global(w.scales, "scales"), simt::global(w.zeros, "zero points")};
-}
-simt::Global<const Range> ranges_of(const Quantized& w) {
-  return simt::global(simt::Span<const Range>(w.ranges), "ranges");
-}
-
 InFewBits read(const Matrix& matrix, const Quantized& w) {
   check_matrix(matrix);
   const auto bytes = [](simt::Span<std::uint8_t> span, const char* name) {
@@ -100,11 +68,17 @@ class KernelsHere final : public Kernels {
         } else {
           simt::launch(device, over_chunks("quantize", matrix),
                        SIMT_BACKEND::quantize<format, Tape>, w, matrix, out.group, ranges_of(out),
-                       codes, written(out), tape);
+                       codes, written_scales(out), tape);
         }
       });
     };
     watch ? start(watch) : start(simt::NoTape{});
+  }
+
+  void quantize_wide(simt::Device& device, const Matrix& matrix,
+                     simt::Span<const std::uint16_t> weights, const Quantized& out) const override {
+    check_matrix(matrix);
+    start_quantize_wide(device, matrix, weights, out);
   }
 
   void dequantize(simt::Device& device, const Matrix& matrix, const Quantized& in,
@@ -156,6 +130,19 @@ class KernelsHere final : public Kernels {
               int batch, simt::Span<const std::uint16_t> x,
               simt::Span<std::uint16_t> y) const override {
     start_linear(device, matrix, w, plan, batch, x, y);
+  }
+  void linear_eight(simt::Device& device, const Matrix& matrix, const EightBits& w,
+                    const LinearPlan& plan, int batch, const EightBits& x,
+                    simt::Span<std::uint16_t> y) const override {
+    start_linear_eight(device, matrix, w, plan, batch, x, y);
+  }
+  void gemv(simt::Device& device, const Matrix& matrix, const Quantized& w, const GemvPlan& plan,
+            simt::Span<const std::uint16_t> x, simt::Span<std::uint16_t> y) const override {
+    start_gemv(device, matrix, w, plan, x, y);
+  }
+  void dequantize_bf16(simt::Device& device, const Matrix& matrix, const Quantized& in,
+                       simt::Span<std::uint16_t> numbers) const override {
+    start_dequantize_bf16(device, matrix, in, numbers);
   }
 };
 

@@ -481,7 +481,8 @@ const lab::Lesson& lesson() {
           "from all that share its scale.",
           knob_table(), run, bench_report)
           .with_small_bench([](simt::Device& device, lab::Progress& progress) {
-            return bench_report(device, progress, {{16, 256}, false, {{128, 512}}, 2, {1, 9}});
+            return bench_report(device, progress,
+                                {{16, 256}, false, {{128, 512}}, 2, {1, 9}, 256, {1, 9}});
           })
           .with_telling(
               {{"tensor-scale",

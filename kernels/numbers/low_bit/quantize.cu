@@ -135,26 +135,22 @@ __global__ void quantize_q4_k(Weights weights, Matrix matrix, simt::Global<std::
   load_weights(weights, chunk, w);
   Range range = group_range(w, kGroupLanes);  // [step: range_q4_k]
   float low = fminf(range.low, 0.0f);
-  Scale scale;
-  scale.wanted = (fmaxf(range.high, 0.0f) - low) / 15.0f;
+  float wanted = (fmaxf(range.high, 0.0f) - low) / 15.0f;
 
-  float most_scale = scale.wanted, most_minimum = -low;
+  float most_scale = wanted, most_minimum = -low;
   for (int apart = kGroupLanes; apart < 32; apart *= 2) {
     most_scale = fmaxf(most_scale, __shfl_xor_sync(kAllLanes, most_scale, apart));
     most_minimum = fmaxf(most_minimum, __shfl_xor_sync(kAllLanes, most_minimum, apart));
   }
   if (breaks(tape, Break::one_scale)) {
-    scale.wanted = most_scale;
+    wanted = most_scale;
     low = -most_minimum;
   }
   const unsigned both = simt::pack_fp16(most_scale / 63.0f, most_minimum / 63.0f);
-  const float d = simt::unpack_fp16(both, 0), dmin = simt::unpack_fp16(both, 1);
-  const int s = d > 0 ? min(max(static_cast<int>(rintf(scale.wanted / d)), 0), 63) : 0;
-  const int m = dmin > 0 ? min(max(static_cast<int>(rintf(-low / dmin)), 0), 63) : 0;
-  scale.step = d * static_cast<float>(s);  // [step: scale_q4_k]
-  scale.offset = -dmin * static_cast<float>(m);
-  scale.inverse = inverse_of(scale.step);
-  scale.bits = static_cast<unsigned>(s) | static_cast<unsigned>(m) << 6;
+  const int s = six_bits(wanted, simt::unpack_fp16(both, 0)),
+            m = six_bits(-low, simt::unpack_fp16(both, 1));
+  Scale scale = q4_k_scale(both, static_cast<unsigned>(s), static_cast<unsigned>(m));
+  scale.wanted = wanted;  // [step: scale_q4_k]
 
   unsigned bytes[2] = {0, 0};
   for (int i = 0; i < kWeights; ++i) {
@@ -169,15 +165,9 @@ __global__ void quantize_q4_k(Weights weights, Matrix matrix, simt::Global<std::
     simt::as<uint2>(block + 16)[lane / 8 * 4 + lane % 4] =
         make_uint2(bytes[0] | other[0] << 4, bytes[1] | other[1] << 4);
   }
-  // 6 bits each of eight scales and eight minima in 12 bytes: those of the last four are split.
   const unsigned early = __shfl_sync(kAllLanes, scale.bits, lane % 4 * kGroupLanes);
   const unsigned late = __shfl_sync(kAllLanes, scale.bits, (lane % 4 + 4) * kGroupLanes);
-  if (lane < 4) {
-    const unsigned s0 = early & 63, m0 = early >> 6, s1 = late & 63, m1 = late >> 6;
-    block[4 + lane] = static_cast<std::uint8_t>(s0 | s1 >> 4 << 6);
-    block[8 + lane] = static_cast<std::uint8_t>(m0 | m1 >> 4 << 6);
-    block[12 + lane] = static_cast<std::uint8_t>((s1 & 15) | (m1 & 15) << 4);
-  }
+  if (lane < 4) write_six_bits(block, lane, early, late);
   if (lane == 0) simt::as<unsigned>(block)[0] = both;
   if (lane % kGroupLanes == 0) {
     tape.note(kGroupSite, chunk / kGroupLanes, GroupNote{range, scale});

@@ -162,9 +162,10 @@ double fp32_rounding(Format format, const ExpectedScale& scale, double weight) {
   switch (format) {
     case Format::q4_k:  // subtracts a minimum before it divides
       return 1e-5 * scale.step;
+    case Format::nvfp4:  // a reciprocal is rounded, and a product with it
+      return 0x1p-22 * std::abs(weight);
     case Format::fp8_e4m3:
     case Format::fp8_e5m2:
-    case Format::nvfp4:
     case Format::ternary:
       return 0x1p-23 * std::abs(weight);
     default:
@@ -207,6 +208,41 @@ std::vector<int> nearest_codes(Format format, const ExpectedScale& scale, double
   return {*std::find_if(nearest.begin(), nearest.end(), is_wanted)};
 }
 
+std::vector<double> stored_values(Format format, int group_size,
+                                  const std::vector<std::uint8_t>& bytes,
+                                  const std::vector<std::uint8_t>& scales, float tensor_scale) {
+  const std::vector<int> codes = unpacked(format, bytes);
+  const std::vector<double> numbers = numbers_of(format);
+  const auto stored = [](const std::vector<std::uint8_t>& from, numeric::FloatSpec as,
+                         std::size_t at, std::size_t width) {
+    std::uint32_t bits = 0;
+    for (std::size_t i = 0; i < width; ++i) bits |= std::uint32_t{from[at + i]} << 8 * i;
+    return numeric::decode(as, bits);
+  };
+  const auto width = static_cast<std::size_t>(scale_bytes(format));
+  const numeric::FloatSpec as = width == 1   ? numeric::kE4m3
+                                : width == 2 ? numeric::kFp16
+                                             : numeric::kFp32;
+  std::vector<double> values;
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    const double number = numbers[static_cast<std::size_t>(codes[i])];
+    if (format == Format::q4_k) {
+      const std::size_t block = i / kSuperBlock * kSuperBlockBytes, j = i / 32 % 8;
+      const std::uint8_t* p = bytes.data() + block + 4;
+      const int scale = j < 4 ? p[j] & 63 : (p[j + 4] & 15) | p[j - 4] >> 6 << 4;
+      const int minimum = j < 4 ? p[j + 4] & 63 : p[j + 4] >> 4 | p[j] >> 6 << 4;
+      values.push_back(stored(bytes, numeric::kFp16, block, 2) * scale * number -
+                       stored(bytes, numeric::kFp16, block + 2, 2) * minimum);
+    } else {
+      const double step =
+          stored(scales, as, i / static_cast<std::size_t>(group_size) * width, width);
+      values.push_back(number *
+                       (width == 1 ? fp32(step * static_cast<double>(tensor_scale)) : step));
+    }
+  }
+  return values;
+}
+
 std::vector<int> unpacked(Format format, const std::vector<std::uint8_t>& bytes) {
   std::vector<int> codes;
   if (format == Format::q4_k) {
@@ -223,6 +259,35 @@ std::vector<int> unpacked(Format format, const std::vector<std::uint8_t>& bytes)
     for (int at = 0; at < 8; at += bits) codes.push_back(byte >> at & ((1 << bits) - 1));
   }
   return codes;
+}
+
+double row_scale(Format format, const std::vector<std::uint8_t>& scales, std::size_t row) {
+  const auto bytes = static_cast<std::size_t>(scale_bytes(format));
+  std::uint32_t bits = 0;
+  for (std::size_t i = bytes; i-- > 0;) bits = bits << 8 | scales.at(row * bytes + i);
+  return numeric::decode(bytes == 2 ? numeric::kFp16 : numeric::kFp32, bits);
+}
+
+numeric::Bounded expected_product(Format format, const std::vector<std::uint8_t>& w,
+                                  const std::vector<std::uint8_t>& x, double scale, double unit) {
+  constexpr std::size_t kStep = 32;  // products that one wgmma adds
+  const auto number = [&](std::uint8_t code) {
+    return format == Format::int8 ? static_cast<double>(static_cast<std::int8_t>(code))
+                                  : numeric::decode(numeric::kE4m3, code);
+  };
+  double sum = 0, cut = 0;
+  for (std::size_t first = 0; first < w.size(); first += kStep) {
+    double magnitude = std::abs(sum);
+    for (std::size_t i = first; i < first + kStep; ++i) {
+      const double product = number(w[i]) * number(x[i]);
+      sum += product;
+      magnitude += std::abs(product);
+    }
+    // Each product is cut, the sum before, and the result.
+    if (format != Format::int8) cut += (kStep + 2) * unit * magnitude;
+  }
+  const double value = sum * scale, off = cut * std::abs(scale) + std::ldexp(std::abs(value), -22);
+  return {value, off + numeric::Bf16::kUnitRoundoff * (std::abs(value) + off)};
 }
 
 }  // namespace tilestep::low_bit

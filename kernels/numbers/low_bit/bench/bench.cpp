@@ -36,12 +36,13 @@ class Bench : public lab::Bench {
     kernels_of(device).ranges(device, matrix_, weights_.span(), ranges_.span());
     lab::Climb all;
     for (const Format format : all_of<Format>())
-      all.add(climb(sizes_.quick ? lab::quick(plan(format)) : plan(format), 0.4 / kFormats));
+      all.add(climb(sizes_.quick ? lab::quick(plan(format)) : plan(format), 0.3 / kFormats));
     add_table("quantize", fmt::format("Quantizing {} × {} BF16", matrix_.rows, matrix_.columns),
-              {"rung", "format", real("bits", "bits a weight", "", 3), "time", "bandwidth", "p10",
-               "p90", lab::column("fraction", "of copy")},
+              {"rung", "configuration", "format", real("bits", "bits a weight", "", 3), "time",
+               "bandwidth", "p10", "p90", lab::column("fraction", "of copy")},
               all.rungs);
-    const std::string product = add_linear(*this, sizes_, weights_);
+    std::string product = add_linear(*this, sizes_, weights_);
+    product += add_gemv(*this, sizes_);
     report.summary =
         product + fmt::format("Quantizing to INT4 runs at {} on {}, a plain copy at {}.",
                               headline("quantize_bandwidth", name_of(Format::int4), 0),
@@ -105,13 +106,20 @@ class Bench : public lab::Bench {
     rung.name = name_of(format);
     rung.check = fmt::format("quantize_{}", name_of(format));
     rung.check_detail = "2048 codes of the timed run that are not the nearest of all codes.";
-    rung.configurations = {{.name = "8 weights a thread", .make = [this, w = quantized(format)] {
-                              const auto launch = [this, w] {
-                                kernels_of(device).quantize(device, matrix_, weights_.span(), w);
-                              };
-                              return lab::judged(device, codes_, launch,
-                                                 [this, w] { return compared(w); });
-                            }}};
+    for (const bool wide : {false, true}) {
+      const int capability = device.info().compute_capability;
+      if (wide && capability != 0 && capability < 90) continue;
+      rung.configurations.push_back(
+          {.name = wide ? "16 weights a thread" : "8 weights a thread",
+           .make = [this, w = quantized(format), wide] {
+             const auto launch = [this, w, wide] {
+               const Kernels& kernels = kernels_of(device);
+               wide ? kernels.quantize_wide(device, matrix_, weights_.span(), w)
+                    : kernels.quantize(device, matrix_, weights_.span(), w);
+             };
+             return lab::judged(device, codes_, launch, [this, w] { return compared(w); });
+           }});
+    }
     return plan;
   }
 

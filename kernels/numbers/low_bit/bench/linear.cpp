@@ -1,16 +1,19 @@
-// W4A16 beside cuBLAS in BF16, over the rows of X: where fewer bytes pay, and where they stop to.
+// W4A16 and W8A8 beside cuBLAS in BF16, over the rows of X: where fewer bytes pay, and where they stop to.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 #include <numeric>
+#include <optional>
+#include <span>
 
 #include "kernels/base/lab/quick.hpp"
 #include "kernels/base/numeric/index.hpp"
 #include "kernels/base/numeric/random.hpp"
 #include "kernels/base/numeric/small_float.hpp"
-#include "kernels/numbers/low_bit/bench/bench.hpp"
+#include "kernels/numbers/low_bit/bench/w8a8.hpp"
 #include "kernels/numbers/low_bit/reference.hpp"
 
 namespace tilestep::low_bit {
@@ -18,20 +21,10 @@ namespace {
 
 using lab::real;
 
-/// Normal numbers in BF16, from the sums of four uniform ones. A prime number of them: no two rows are alike.
-std::vector<std::uint16_t> numbers(std::uint64_t seed, double deviation) {
-  constexpr int kPrime = 65537;
-  std::vector<std::uint16_t> bits;
-  for (int i = 0; i < kPrime; ++i) {
-    std::uint64_t random = numeric::mixed(seed ^ static_cast<std::uint64_t>(i));
-    double sum = -2;
-    for (int j = 0; j < 4; ++j, random >>= 16) {
-      sum += static_cast<double>(random & 0xFFFF) / 65536;
-    }
-    const double value = numeric::round_to(numeric::kBf16, sum * deviation * std::sqrt(3.0));
-    bits.push_back(static_cast<std::uint16_t>(numeric::encode(numeric::kBf16, value)));
-  }
-  return bits;
+/// Where the crossing is not where bytes and FLOPs put it, they say why: neither roof is near.
+constexpr int kCountedBatch = 64;
+lab::Counter busy(const char* id, const char* metric) {
+  return {id, "%", {{metric}}};
 }
 
 /// So many layers of a model, alike, one after the other: what one reads is in no cache any more when its turn comes again.
@@ -41,8 +34,8 @@ class Layers {
       : device_(device),
         matrix_(matrix),
         layers_(layers),
-        weights_(device, count() * static_cast<std::size_t>(layers), numbers(1, kDeviation)),
-        x_(device, numeric::elements_of(most, matrix.columns), numbers(2, 1)),
+        weights_(device, count() * static_cast<std::size_t>(layers), normal_bf16(1, kDeviation)),
+        x_(device, numeric::elements_of(most, matrix.columns), normal_bf16(2, 1)),
         y_(device, numeric::elements_of(most, matrix.rows)),
         bytes_(device, count() / 2),
         scales_(device, count() / 64),
@@ -61,21 +54,22 @@ class Layers {
     device.synchronize();
   }
 
-  /// All layers' products, each with the same X, into the same Y: the first one's comes last.
+  /// All layers' products, each with the same X, into the same Y: the first one's comes last. As a graph, for a launch
+  /// takes the host longer than a small layer the GPU.
   lab::Runnable ours(const LinearPlan& plan, int batch) {
-    const auto launch = [this, plan, batch] {
+    const auto launch = device_.graph_of([this, plan, batch] {
       for (int layer = layers_ - 1; layer >= 0; --layer) {
         kernels().linear(device_, matrix_, arranged(layer), plan, batch, x(batch), y(batch));
       }
-    };
+    });
     return lab::judged(device_, y_, launch, [this, batch] { return compared(batch, true); });
   }
   lab::Runnable library(int algorithm, int batch) {
-    const auto launch = [this, algorithm, batch] {
+    const auto launch = device_.graph_of([this, algorithm, batch] {
       for (int layer = layers_ - 1; layer >= 0; --layer) {
         kernels().library_multiply(product(batch), algorithm, arrays(layer));
       }
-    };
+    });
     return lab::judged(device_, y_, launch, [this, batch] { return compared(batch, false); });
   }
   int algorithms(int batch) { return kernels().library_algorithms(product(batch), arrays(0)); }
@@ -87,6 +81,9 @@ class Layers {
   double flops(int batch) const { return 2.0 * batch * static_cast<double>(count()); }
   const Matrix& matrix() const { return matrix_; }
   int layers() const { return layers_; }
+  EightBitLayers in_eight_bits(const EightFormat& format, int most) const {
+    return {device_, format, matrix_, layers_, weights_, x_, most};
+  }
 
  private:
   const Kernels& kernels() const { return kernels_of(device_); }
@@ -155,15 +152,15 @@ class Layers {
   simt::Buffer<std::uint32_t> codes_, pairs_;
 };
 
-/// All plans that fit a batch: none that computes four times the rows that there are, or takes more than four turns.
+}  // namespace
+
 std::vector<LinearPlan> plans_for(const simt::DeviceInfo& device, const Matrix& matrix, int batch) {
   std::vector<LinearPlan> plans;
   const int capability = device.compute_capability;
   if (capability != 0 && capability / 10 != 9) return plans;
-  for (const int rows : {16, 32}) {
-    for (const int warps : {8, 16}) {
-      if (batch <= 8) plans.push_back({0, warps, rows});
-    }
+  const int tiles = matrix.rows / 16, multiprocessors = std::max(device.multiprocessors, 1);
+  for (const int blocks : {multiprocessors, 2 * multiprocessors, 4 * multiprocessors, tiles}) {
+    if (batch <= 8 && blocks <= tiles) plans.push_back({.blocks = blocks});
   }
   for (const int tile : {16, 32, 64, 128}) {
     if ((tile > 16 && tile >= 4 * batch) || 4 * tile < batch) continue;
@@ -174,9 +171,13 @@ std::vector<LinearPlan> plans_for(const simt::DeviceInfo& device, const Matrix& 
   return plans;
 }
 
+namespace {
+
 class Linear {
  public:
-  Linear(lab::Bench& bench, const BenchSizes& sizes) : bench_(bench), sizes_(sizes) {}
+  /// `roofs`: the rates of W8A8's square product.
+  Linear(lab::Bench& bench, const BenchSizes& sizes, const EightRates& roofs)
+      : bench_(bench), sizes_(sizes), square_(roofs) {}
 
   /// What reading memory comes to, by the words of `data`.
   void read(const lab::Repeated<std::uint16_t>& data) {
@@ -218,12 +219,14 @@ class Linear {
   }
 
   void time(const Matrix& matrix, double share) {
-    Layers layer(bench_.device, matrix, sizes_.alike,
-                 *std::max_element(sizes_.batches.begin(), sizes_.batches.end()));
+    const int most = *std::max_element(sizes_.batches.begin(), sizes_.batches.end());
+    Layers layer(bench_.device, matrix, sizes_.alike, most);
+    std::array<EightBitLayers, kEightFormats.size()> eights{
+        layer.in_eight_bits(kEightFormats[0], most), layer.in_eight_bits(kEightFormats[1], most)};
     const std::size_t first = rows_.size();
     last_ = layer.name();
     for (const int batch : sizes_.batches) {
-      time(layer, batch, share / static_cast<double>(sizes_.batches.size()));
+      time(layer, eights, batch, share / static_cast<double>(sizes_.batches.size()));
     }
     // The tensor cores' roof for this layer: the best that either came to.
     double roof = 0;
@@ -232,6 +235,7 @@ class Linear {
           {roof, rows_[i].number("tflops").value_or(0), rows_[i].number("peer").value_or(0)});
     }
     for (std::size_t i = first; i < rows_.size(); ++i) predict(rows_[i], layer, roof);
+    for (std::size_t f = 0; f < eights.size(); ++f) predict(first, layer, eights[f], square_[f]);
     cross(layer, first);
   }
 
@@ -248,30 +252,53 @@ class Linear {
                        times(*first), times(rows_.back()));
   }
   void add_tables() {
-    bench_.add_table(
-        "linear", "W4A16 beside cuBLAS in BF16",
-        {"layer", lab::whole("batch"), real("time", "W4A16", "ms", 4),
-         real("library_time", "BF16", "ms", 4), real("speedup", "times as fast", "", 2),
-         real("predicted", "W4A16 predicted", "ms", 4),
-         real("library_predicted", "BF16 predicted", "ms", 4),
-         real("predicted_speedup", "predicted", "", 2),
-         real("of_bound", "of the bytes' bound", "", 2), real("tflops", "W4A16", "TFLOP/s", 0),
-         real("peer", "BF16", "TFLOP/s", 0), "configuration"},
-        rows_);
+    std::vector<lab::Column> columns{"layer",
+                                     lab::whole("batch"),
+                                     real("time", "W4A16", "ms", 4),
+                                     real("library_time", "BF16", "ms", 4),
+                                     real("speedup", "times as fast", "", 2),
+                                     real("predicted", "W4A16 predicted", "ms", 4),
+                                     real("library_predicted", "BF16 predicted", "ms", 4),
+                                     real("predicted_speedup", "predicted", "", 2),
+                                     real("of_bound", "of the bytes' bound", "", 2),
+                                     real("tflops", "W4A16", "TFLOP/s", 0),
+                                     real("peer", "BF16", "TFLOP/s", 0),
+                                     "configuration"};
+    for (const EightFormat& format : kEightFormats) {
+      const auto add = [&](const char* what, const char* words, const char* unit, int decimals) {
+        columns.push_back(real(fmt::format("{}_{}", format.id, what),
+                               fmt::format("{}{}", format.name, words), unit, decimals));
+      };
+      add("time", "", "ms", 4);
+      add("speedup", ", times as fast", "", 2);
+      add("predicted", " predicted", "ms", 4);
+      add("predicted_speedup", ", predicted", "", 2);
+      add("of_bound", ", of the bytes' bound", "", 2);
+      add("tflops", "", "TFLOP/s", 0);
+      columns.push_back(lab::column(fmt::format("{}_configuration", format.id),
+                                    fmt::format("{}'s configuration", format.name)));
+    }
+    bench_.add_table("linear", "W4A16 and W8A8 beside cuBLAS in BF16", std::move(columns), rows_);
     bench_.report.add(std::move(crossings_));
   }
 
  private:
-  void time(Layers& layer, int batch, double share) {
+  /// W4A16's plans beside cuBLAS's algorithms.
+  lab::LadderPlan plan_of(Layers& layer, int batch) const {
     lab::LadderPlan plan;
     plan.rate = lab::Rate::tflop_per_s;
     plan.work = {.bytes_read = layer.layers() * layer.bytes(batch, kBits),
                  .flops = layer.layers() * layer.flops(batch)};
     plan.shape = fmt::format("{}, batch {}", layer.name(), batch);
     plan.cells = {{"layer", layer.name()}, {"batch", batch}};
-    plan.note = fmt::format("one of {} layers, one after the other, each with weights of its own",
+    plan.note = fmt::format("one of {} layers in a CUDA graph, each with weights of its own",
                             layer.layers());
     plan.flush_l2 = false;  // the other layers do that
+    if (batch == kCountedBatch) {
+      plan.counters = {
+          busy("w4a16_dram", "dram__throughput.avg.pct_of_peak_sustained_elapsed"),
+          busy("w4a16_tensor", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed")};
+    }
     plan.rate_id = "w4a16_rate";
     plan.fraction_id = "w4a16_of_cublas";
     lab::Rung& rung = plan.rungs.emplace_back();
@@ -284,37 +311,59 @@ class Linear {
     for (const LinearPlan& one : plans_for(bench_.device.info(), layer.matrix(), batch)) {
       rung.configurations.push_back(
           {.name = one.tile == 0
-                       ? std::string("GEMV")
+                       ? fmt::format("GEMV, {} blocks", one.blocks)
                        : fmt::format("tiles of 128 × {}, {} blocks each", one.tile, one.splits),
            .make = [&layer, one, batch] { return layer.ours(one, batch); }});
     }
-    if (rung.configurations.empty()) return;
     const auto library = kernels_of(bench_.device).library();
-    if (library.available) {
-      lab::Rung& peer = plan.peers.emplace_back();
-      peer.name = library.name + " BF16";
-      peer.variant = rung.variant;
-      peer.rate_id = "bf16_rate";
-      peer.check = "library";
-      peer.check_detail = rung.check_detail;
-      for (int i = 0; i < layer.algorithms(batch); ++i) {
-        peer.configurations.push_back(
-            {.name = fmt::format("algorithm {}", i + 1),
-             .make = [&layer, i, batch] { return layer.library(i, batch); }});
-      }
+    rung.peer = library.name + " BF16";
+    lab::Rung& peer = plan.peers.emplace_back();
+    peer.name = rung.peer;
+    peer.variant = rung.variant;
+    peer.rate_id = "bf16_rate";
+    peer.check = "library";
+    peer.check_detail = rung.check_detail;
+    for (int i = 0; library.available && i < layer.algorithms(batch); ++i) {
+      peer.configurations.push_back(
+          {.name = fmt::format("algorithm {}", i + 1),
+           .make = [&layer, i, batch] { return layer.library(i, batch); }});
+    }
+    return plan;
+  }
+
+  void time(Layers& layer, std::span<EightBitLayers> eights, int batch, double share) {
+    lab::LadderPlan plan = plan_of(layer, batch);
+    if (plan.rungs[0].configurations.empty()) return;
+    // In the same rounds.
+    for (EightBitLayers& eight : eights) plan.peers.push_back(eight.rung(batch));
+    for (std::size_t i = 1; i < plan.peers.size(); ++i) {
+      plan.peers[i].variant = plan.rungs[0].variant;
+      plan.peers[i].rate_id = plan.peers[i].check + "_rate";
     }
     lab::Climb climb = bench_.climb(sizes_.quick ? lab::quick(plan) : plan, share);
     lab::Timed& timed = climb.rungs[0];
     if (!timed.timed()) return;
     const double ours = timed.time_ms.median / layer.layers();
     timed.cells["time"] = ours;
-    if (!climb.peers.empty() && climb.peers[0].timed()) {
-      const double theirs = climb.peers[0].time_ms.median / layer.layers();
+    const lab::Timed& library = climb.peers[0];
+    const double theirs = library.timed() ? library.time_ms.median / layer.layers() : 0;
+    if (theirs > 0) {
       timed.cells["library_time"] = theirs;
       timed.cells["speedup"] = theirs / ours;
     }
-    if (read_ > 0) {
-      timed.cells["of_bound"] = layer.bytes(batch, kBits) / read_ / 1e6 / ours;
+    if (read_ > 0) timed.cells["of_bound"] = layer.bytes(batch, kBits) / read_ / 1e6 / ours;
+    for (std::size_t f = 0; f < eights.size(); ++f) {
+      const lab::Timed& eight = climb.peers[1 + f];
+      if (!eight.timed()) continue;
+      const auto cell = [&](const char* what) -> lab::Cell& {
+        return timed.cells[fmt::format("{}_{}", kEightFormats[f].id, what)];
+      };
+      const double ms = eight.time_ms.median / layer.layers();
+      cell("time") = ms;
+      cell("tflops") = eight.rate.median;
+      cell("configuration") = eight.configuration;
+      if (theirs > 0) cell("speedup") = theirs / ms;
+      if (read_ > 0) cell("of_bound") = eights[f].bytes(batch) / read_ / 1e6 / ms;
     }
     rows_.push_back(std::move(timed));
   }
@@ -331,6 +380,21 @@ class Linear {
     row.cells["predicted_speedup"] = ms(16) / ms(kBits);
   }
 
+  /// The same of W8A8 from row `first` on. The tensor cores' roof is the best rate seen in the format.
+  void predict(std::size_t first, const Layers& layer, const EightBitLayers& eight, double roof) {
+    const auto id = [&](const char* what) { return fmt::format("{}_{}", eight.format().id, what); };
+    for (std::size_t i = first; i < rows_.size(); ++i) {
+      roof = std::max(roof, rows_[i].number(id("tflops")).value_or(0));
+    }
+    for (std::size_t i = first; i < rows_.size() && read_ > 0 && roof > 0; ++i) {
+      const int batch = static_cast<int>(*rows_[i].number("batch"));
+      const double ms = std::max(eight.bytes(batch) / read_ / 1e6, layer.flops(batch) / roof / 1e9);
+      rows_[i].cells[id("predicted")] = ms;
+      const auto library = rows_[i].number("library_predicted");
+      if (library) rows_[i].cells[id("predicted_speedup")] = *library / ms;
+    }
+  }
+
   /// From which batch on W4A16 is no faster: between two that were timed, on a scale of powers of two.
   void cross(const Layers& layer, std::size_t first) {
     const auto crossing = [&](const char* id, double least) -> lab::Cell {
@@ -343,33 +407,43 @@ class Linear {
       }
       return {};
     };
+    const auto counted = [&](const char* id) -> lab::Cell {
+      for (std::size_t i = first; i < rows_.size(); ++i) {
+        if (const auto value = rows_[i].number(id)) return *value;
+      }
+      return {};
+    };
     crossings_.rows.push_back({layer.name(), crossing("predicted_speedup", 1.05),
-                               crossing("speedup", 1.05), crossing("speedup", 1.0)});
+                               crossing("speedup", 1.05), crossing("speedup", 1.0),
+                               counted("w4a16_dram"), counted("w4a16_tensor")});
   }
 
   static constexpr double kBits = 4.125;
   lab::Bench& bench_;
   const BenchSizes& sizes_;
+  const EightRates square_;
   double read_ = 0;  ///< GB/s
   std::vector<lab::Timed> rows_;
   std::string last_;  ///< of the last layer
-  lab::Table crossings_{"crossing",
-                        "From which batch on W4A16 is no more than 5 % faster",
-                        {"layer", real("predicted", "predicted", "", 0),
-                         real("measured", "measured", "", 0), real("even", "slower from", "", 0)}};
+  lab::Table crossings_{
+      "crossing",
+      "From which batch on W4A16 is no more than 5 % faster",
+      {"layer", real("predicted", "predicted", "", 0), real("measured", "measured", "", 0),
+       real("even", "slower from", "", 0), real("dram", "DRAM busy at batch 64", "%", 0),
+       real("tensor", "tensor cores busy", "%", 0)}};
 };
 
 }  // namespace
 
 std::string add_linear(lab::Bench& bench, const BenchSizes& sizes,
                        const lab::Repeated<std::uint16_t>& data) {
-  Linear linear(bench, sizes);
+  Linear linear(bench, sizes, add_w8a8(bench, sizes));
   linear.read(data);
   for (const Matrix& layer : sizes.layers) {
-    linear.time(layer, 0.55 / static_cast<double>(sizes.layers.size()));
+    linear.time(layer, 0.4 / static_cast<double>(sizes.layers.size()));
   }
   linear.add_tables();
-  return linear.summary();
+  return linear.summary() + summary_of_w8a8(bench);
 }
 
 }  // namespace tilestep::low_bit

@@ -47,6 +47,41 @@ void start_gemm(simt::Device& device, const LinearShape& shape, const Arranged& 
                static_cast<int>(launch.shared_bytes), simt::global(y, "Y"));
 }
 
+void start_gemv(simt::Device& device, const LinearShape& shape, const Arranged& w,
+                const LinearPlan& plan, simt::Span<const std::uint16_t> x,
+                simt::Span<std::uint16_t> y) {
+  const int tiles = shape.rows / kFragmentRows, groups = shape.columns / kGroupColumns;
+  const int blocks = plan.blocks == 0 ? tiles : plan.blocks;
+  simt::require_within("low_bit: blocks of the GEMV", blocks, 1, tiles);
+  GemvRoom room = gemv_room(most_gemv_tiles(tiles, blocks), shape);
+  simt::require_within("low_bit: bytes of X and of the warps' sums that the GEMV holds",
+                       room.stages_at, 1, 200 * 1024);
+  if (plan.stages != 0) {
+    simt::require_within("low_bit: stages", plan.stages, 2, room.stages);
+    simt::require_multiple("low_bit: stages", plan.stages, 2);
+    room.stages = plan.stages;
+  }
+  simt::Launch launch = simt::row_of_blocks("gemv_w4a16", blocks, (kGemvWarps + 1) * 32,
+                                            static_cast<std::size_t>(room.bytes));
+  launch.early = true;
+  // A group of a tile is 1024 bytes of codes and 32 of scales, one after the other.
+  const GemvMaps maps{
+      simt::tensor_map(w.codes, {.rows = tiles * groups * 8,
+                                 .columns = 32,
+                                 .box_rows = kGemvGroups * 8,
+                                 .box_columns = 32}),
+      simt::tensor_map(
+          w.scales,
+          {.rows = tiles * groups, .columns = 8, .box_rows = kGemvGroups, .box_columns = 8})};
+  const auto start = [&](auto pairs) {
+    simt::launch(device, launch, gemv_w4a16<decltype(pairs)::value>, maps, simt::global(x, "X"),
+                 shape, room, simt::global(y, "Y"));
+  };
+  if (shape.batch <= 2) return start(std::integral_constant<int, 1>{});
+  if (shape.batch <= 4) return start(std::integral_constant<int, 2>{});
+  start(std::integral_constant<int, 4>{});
+}
+
 }  // namespace
 
 void start_arrange(simt::Device& device, const Matrix& matrix, const Quantized& from,
@@ -85,19 +120,7 @@ void start_linear(simt::Device& device, const Matrix& matrix, const Arranged& w,
   const LinearShape shape{matrix.rows, matrix.columns, batch};
   simt::require_capability(device.info(), "W4A16", 90);
   if (plan.tile == 0) {
-    const LinearArrays arrays{
-        simt::as<const uint4>(simt::global(simt::Span<const unsigned>(w.codes), "codes")),
-        simt::global(simt::Span<const unsigned>(w.scales), "scales"), simt::global(x, "X")};
-    simt::with_constant<16, 32>("low_bit: rows of W in a tile", plan.rows, [&](auto rows) {
-      simt::with_constant<8, 16>("low_bit: warps that share a tile", plan.splits, [&](auto warps) {
-        constexpr int kRows = decltype(rows)::value, kWarps = decltype(warps)::value;
-        simt::Launch launch = simt::row_of_blocks("gemv_w4a16", matrix.rows / kRows, kWarps * 32,
-                                                  kWarps * 2 * kPiece * sizeof(std::uint16_t));
-        launch.early = true;
-        simt::launch(device, launch, gemv_w4a16<kRows / kFragmentRows, kWarps>, arrays, shape,
-                     simt::global(y, "Y"));
-      });
-    });
+    start_gemv(device, shape, w, plan, x, y);
     return;
   }
   simt::with_constant<16, 32, 64, 128>("low_bit: rows of X in a tile", plan.tile, [&](auto tile) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <random>
 
@@ -63,11 +64,13 @@ class Layer {
     }
   }
 
-  /// The first element of Y that is not what it should be; "": none.
-  std::string complaint(const LinearPlan& plan, int batch, std::mt19937& random) {
+  /// The first element of Y that is not what it should be; "": none. `change` makes other inputs of normal ones.
+  std::string complaint(const LinearPlan& plan, int batch, std::mt19937& random,
+                        const std::function<void(std::vector<std::uint16_t>& x)>& change = {}) {
     const auto columns = static_cast<std::size_t>(matrix_.columns);
     const auto rows = static_cast<std::size_t>(matrix_.rows);
-    const auto inputs = normal_numbers(random, static_cast<std::size_t>(batch) * columns);
+    auto inputs = normal_numbers(random, static_cast<std::size_t>(batch) * columns);
+    if (change) change(inputs);
     const simt::Buffer<std::uint16_t> x(device_, inputs);
     auto y = lab::unwritten<std::uint16_t>(device_, static_cast<std::size_t>(batch) * rows);
     kernels_of(device_).linear(device_, matrix_, {codes_.span(), pairs_.span()}, plan, batch,
@@ -83,6 +86,7 @@ class Layer {
         }
         // Half a spacing of BF16, and FP32 sums that the tensor cores may truncate.
         const double bound = std::ldexp(std::abs(sum), -8) + std::ldexp(magnitude, -20);
+        if (std::isnan(sum) && std::isnan(bf16(got[n * rows + row]))) continue;
         if (std::abs(bf16(got[n * rows + row]) - sum) <= bound) continue;
         return fmt::format("row {} of X, {} of W: {}, not {}", n, row, bf16(got[n * rows + row]),
                            sum);
@@ -108,9 +112,16 @@ struct Case {
   int batch;
 };
 // Whole tiles and parts of one, more groups than stages and fewer, each number of blocks that share a tile.
-constexpr Case kCases[] = {{{0, 8, 16}, 1}, {{0, 16, 16}, 3}, {{0, 8, 32}, 8}, {{0, 16, 32}, 5},
-                           {{16, 1}, 5},    {{16, 2}, 16},    {{32, 4}, 9},    {{64, 2}, 70},
-                           {{128, 4}, 1},   {{128, 1}, 100}};
+constexpr Case kCases[] = {{{}, 1},
+                           {{.stages = 2, .blocks = 2}, 3},
+                           {{.blocks = 3}, 8},
+                           {{.stages = 4, .blocks = 5}, 5},
+                           {{16, 1}, 5},
+                           {{16, 2}, 16},
+                           {{32, 4}, 9},
+                           {{64, 2}, 70},
+                           {{128, 4}, 1},
+                           {{128, 1}, 100}};
 
 }  // namespace
 
@@ -134,11 +145,28 @@ TEST_CASE("W4A16: Y is X · W of the codes and scales, in every plan and order",
     }
   }
   if (part.skips()) return;
-  // More groups than a ring has stages, two tiles of W; the GEMV's warps have two groups.
+  // More groups than a ring has stages, two tiles of W; the GEMV's blocks have five or six tiles.
   const auto device = device_under_test(emulated_kernels());
   Layer layer(*device, {256, 1280}, random);
   CHECK(layer.complaint({16, 1}, 2, random) == "");
-  CHECK(layer.complaint({0, 8, 32}, 2, random) == "");
+  CHECK(layer.complaint({.blocks = 3}, 2, random) == "");
+}
+
+TEST_CASE("W4A16: the GEMV's digits hold inputs of every size", "[low_bit]") {
+  const auto device = device_under_test(emulated_kernels());
+  std::mt19937 random(3);
+  Layer layer(*device, {128, 256}, random);
+  const auto bits = [](double value) {
+    return static_cast<std::uint16_t>(numeric::encode(numeric::kBf16, value));
+  };
+  using Inputs = std::vector<std::uint16_t>;
+  CHECK(layer.complaint({}, 1, random, [](Inputs& x) { std::fill(x.begin(), x.end(), 0); }) == "");
+  CHECK(layer.complaint({}, 1, random, [&](Inputs& x) {
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = bits(std::ldexp(1.5, i < 128 ? 110 : -110));
+  }) == "");
+  // One is 2^10 times as large as the others of its group, and multiplied by whatever its code is.
+  CHECK(layer.complaint({}, 2, random, [&](Inputs& x) { x[5] = bits(-1024); }) == "");
+  CHECK(layer.complaint({}, 1, random, [](Inputs& x) { x[200] = 0x7FC0; }) == "");
 }
 
 TEST_CASE("W4A16: shapes and plans that there are not are refused by name", "[low_bit]") {
@@ -150,7 +178,11 @@ TEST_CASE("W4A16: shapes and plans that there are not are refused by name", "[lo
     INFO(said);
     CHECK(contains(said, words));
   };
-  refused([&] { layer.complaint({0, 8}, 9, random); }, "batch is 9; allowed: 1–8");
+  refused([&] { layer.complaint({0}, 9, random); }, "batch is 9; allowed: 1–8");
+  refused([&] { layer.complaint({.blocks = 9}, 1, random); },
+          "blocks of the GEMV is 9; allowed: 1–8");
+  refused([&] { layer.complaint({.stages = 3}, 1, random); }, "multiples of 2");
+  refused([&] { layer.complaint({.stages = 64}, 1, random); }, "stages is 64");
   refused([&] { layer.complaint({48, 1}, 9, random); }, "allowed: 16, 32, 64, 128");
   refused([&] { layer.complaint({16, 4}, 9, random); }, "multiples of 4");
   refused([&] { Layer(*device, {96, 256}, random); }, "multiples of 128");

@@ -35,6 +35,7 @@ std::vector<double> doubles(const std::vector<std::uint16_t>& bits) {
 /// W in few bits, as the kernels leave it.
 struct Written {
   std::vector<std::uint8_t> bytes, scales, zeros;
+  std::vector<std::uint8_t> wide, wide_scales;  ///< by quantize_wide
   std::vector<GroupNote> notes;
   std::vector<float> values;
 };
@@ -57,6 +58,16 @@ Written written(simt::Device& device, Format format, Group chosen, const Matrix&
   simt::Trace tape(device, groups * simt::kNoteEntries<GroupNote>);
   kernels.quantize(device, matrix, w.span(), q, tape.tape());
   Written out;
+  // The fast kernel's bytes, in arrays of its own.
+  auto wide_codes = lab::unwritten<std::uint8_t>(device, codes.span().count);
+  auto wide_scales = lab::unwritten<std::uint8_t>(device, scales.span().count);
+  auto wide_zeros = lab::unwritten<std::uint8_t>(device, zeros.span().count);
+  kernels.quantize_wide(
+      device, matrix, w.span(),
+      {format, group, wide_codes.span(), wide_scales.span(), wide_zeros.span(), ranges.span()});
+  out.wide = wide_codes.download();
+  out.wide_scales = wide_scales.download();
+  CHECK(wide_zeros.download() == zeros.download());
   out.notes = tape.download().all_notes<GroupNote>(kGroupSite, groups, "the groups");
   out.bytes = codes.download();
   out.scales = scales.download();
@@ -125,6 +136,8 @@ void check(simt::Device& device, Format format, Group group, const Matrix& matri
   const std::vector<double> weights = doubles(bits);
   const std::vector<int> codes = unpacked(format, got.bytes);
   REQUIRE(codes.size() == weights.size());
+  const std::vector<int> wide = unpacked(format, got.wide);
+  CHECK(got.wide_scales == got.scales);
   const auto scales = expected_scales(format, group_of(format, group), matrix, weights);
   REQUIRE(scales.size() == got.notes.size());
   const std::size_t size = weights.size() / scales.size();
@@ -140,6 +153,7 @@ void check(simt::Device& device, Format format, Group group, const Matrix& matri
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const Scale& scale = got.notes[i / size].scale;
     require_nearest(format, scale, weights[i], codes[i]);
+    require_nearest(format, scale, weights[i], wide[i]);
     const ExpectedScale as_noted{0, static_cast<double>(scale.step),
                                  static_cast<double>(scale.offset), scale.zero};
     REQUIRE(static_cast<double>(got.values[i]) ==
