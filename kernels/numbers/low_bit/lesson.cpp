@@ -497,7 +497,10 @@ const lab::Lesson& lesson() {
                {"nvfp4",
                 "Sixteen weights and a scale in E4M3: finer than MXFP4 for a quarter of a bit.",
                 {.format = Format::nvfp4}},
-               {"q4-k", "Scales of 6 bits and minima, in super-blocks.", {.format = Format::q4_k}}})
+               {"q4-k", "Scales of 6 bits and minima, in super-blocks.", {.format = Format::q4_k}},
+               {"unfused",
+                "Numbers written to memory and read back: the same y for many times the bytes.",
+                {.broken = Break::unfused}}})
           .with_trials({{.format = Format::int8, .group = Group::row},
                         {.format = Format::int4_zero, .data = Data::positive},
                         {.format = Format::fp8_e5m2, .group = Group::g128},

@@ -138,20 +138,25 @@ std::vector<Question> LowBitScene::measured_questions(const lab::Report& bench) 
   const auto share = number_with(bench, "quantize", {{"rung", "int8"}}, "fraction");
   std::optional<Question> of_copy;
   const auto rate = number_with(bench, "quantize", {{"rung", "int8"}}, "bandwidth");
-  if (share && rate) {
+  if (share && rate && *share > 0.9) {
     of_copy = about_view(
         "Quantize", "of-copy",
         ask_number(
             "What share of a plain copy's bandwidth does quantizing to INT8 reach?", 100 * *share,
-            {100, 90, 25, 10}, [](double percent) { return fmt::format("{:.0f} %", percent); },
-            fmt::format(
-                "finding ranges and rounding weights takes more time than moving three bytes a "
-                "weight ({:.0f} GB/s, {}).",
-                *rate, measured::where_measured(bench)),
+            {70, 40, 10}, [](double percent) { return fmt::format("{:.0f} %", percent); },
+            fmt::format("a weight's three bytes take longer to move than finding ranges and "
+                        "rounding, which are done meanwhile ({:.0f} GB/s, {}).",
+                        *rate, measured::where_measured(bench)),
             0));
   }
   const auto product = [&](const char* batch, const char* column) {
     return number_with(bench, "linear", {{"layer", "14336 × 4096"}, {"batch", batch}}, column);
+  };
+  const auto ternary = [&](const char* format) {
+    return number_with(bench, "gemv", {{"layer", "14336 × 4096"}, {"format", format}}, "time");
+  };
+  const auto unfused = [&](const char* format) {
+    return number_with(bench, "unfused", {{"batch", "1"}, {"format", format}}, "time");
   };
   return asked_of(
       bench,
@@ -169,6 +174,31 @@ std::vector<Question> LowBitScene::measured_questions(const lab::Report& bench) 
                   "INT4 as in BF16?",
                   {1.5, 2, 3.9},
                   "by then the tensor cores are the limit, and they multiply BF16 in either case"),
+       ask_faster(bench, {"Batch"}, "both-sides",
+                  {product("512", "library_time"), product("512", "fp8_time"), "ms", 4},
+                  "W, 14336 × 4096, and X with 512 rows are both in FP8. How many times as fast is "
+                  "X · W as in BF16?",
+                  {0.9, 1, 4},
+                  "the tensor cores multiply FP8 twice as fast, and what surrounds them is no "
+                  "faster"),
+       ask_faster(
+           bench, {"Fused or not"}, "fused",
+           {unfused("INT4, by memory"), unfused("INT4, fused"), "ms", 4},
+           "W, 14336 × 4096, is in INT4, X has one row. Numbers in BF16 can be written to memory "
+           "for "
+           "cuBLAS, or made in the kernel that multiplies. How many times as fast is the second?",
+           {1, 2, 4},
+           "the numbers are written and read again, two bytes a weight each time, where the codes "
+           "have half a byte"),
+       ask_faster(
+           bench, {"Formats"}, "additions",
+           {ternary("ternary, tables"), ternary("ternary"), "ms", 4},
+           "Ternary weights need additions alone. One kernel adds up entries of tables, another "
+           "has the tensor cores multiply by −1, 0 and 1: W is 14336 × 4096, X has one row. How "
+           "many times as fast is the second?",
+           {0.25, 0.5, 1},
+           "the tensor cores multiply and add hundreds of numbers in the time of one look-up "
+           "a lane"),
        ask_faster(
            bench, {"Quantize"}, "half-the-code", {time("int8"), time("int4"), "ms", 3},
            "INT4's codes are half as large as INT8's. How many times as fast does a kernel "
