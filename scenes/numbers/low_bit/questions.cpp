@@ -197,8 +197,8 @@ std::vector<Question> LowBitScene::measured_questions(const lab::Report& bench) 
            "has the tensor cores multiply by −1, 0 and 1: W is 14336 × 4096, X has one row. How "
            "many times as fast is the second?",
            {0.25, 0.5, 1},
-           "the tensor cores multiply and add hundreds of numbers in the time of one look-up "
-           "a lane"),
+           "a look-up for four weights is an access to shared memory, which serves one warp a "
+           "cycle; the tensor cores do not wait in that line"),
        ask_faster(
            bench, {"Quantize"}, "half-the-code", {time("int8"), time("int4"), "ms", 3},
            "INT4's codes are half as large as INT8's. How many times as fast does a kernel "
