@@ -3,213 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "kernels/base/lab/quick.hpp"
-#include "kernels/base/numeric/index.hpp"
-#include "kernels/base/numeric/random.hpp"
-#include "kernels/base/numeric/small_float.hpp"
-#include "kernels/numbers/low_bit/bench/bench.hpp"
-#include "kernels/numbers/low_bit/reference.hpp"
+#include "kernels/numbers/low_bit/bench/layers.hpp"
 
 namespace tilestep::low_bit {
 namespace {
 
 using lab::real;
-using RowOfW = std::function<std::vector<double>(std::size_t row)>;
-
-std::vector<double> decoded(const std::vector<std::uint16_t>& bf16) {
-  std::vector<double> values;
-  for (const std::uint16_t bits : bf16) values.push_back(numeric::decode(numeric::kBf16, bits));
-  return values;
-}
-
-/// W of one layer in one format, in groups of 128 where it has none of its own.
-struct StoredLayer {
-  Matrix matrix;
-  Format format;
-  Group group = group_of(format, Group::g128);
-  int size = group_size(group, matrix.rows, matrix.columns);
-  std::size_t count = numeric::elements_of(matrix.rows, matrix.columns);
-  simt::Buffer<std::uint8_t> codes, scales;
-  simt::Buffer<Range> ranges;
-  simt::Buffer<std::uint32_t> words, pairs;  ///< of INT4, arranged
-
-  StoredLayer(simt::Device& device, const Matrix& of, Format in)
-      : matrix(of),
-        format(in),
-        codes(device, code_bytes(in, of.rows, of.columns)),
-        scales(device,
-               count / static_cast<std::size_t>(size) * static_cast<std::size_t>(scale_bytes(in))),
-        ranges(device, static_cast<std::size_t>(of.rows) + 1),
-        words(device, in == Format::int4 ? count / 8 : 0),
-        pairs(device, in == Format::int4 ? count / 256 : 0) {}
-
-  Quantized quantized() { return {format, group, codes.span(), scales.span(), {}, ranges.span()}; }
-  Arranged arranged() { return {words.span(), pairs.span()}; }
-  /// What a row stands for.
-  std::vector<double> row(std::size_t row) const {
-    const std::size_t bytes = code_bytes(format, 1, matrix.columns);
-    const std::size_t columns = static_cast<std::size_t>(matrix.columns);
-    const auto of_group = static_cast<std::size_t>(size);
-    const auto width = static_cast<std::size_t>(scale_bytes(format));
-    const Range all = ranges.download(ranges.count() - 1, 1)[0];
-    return stored_values(format, size, codes.download(row * bytes, bytes),
-                         scales.download(row * columns / of_group * width,
-                                         (columns + of_group - 1) / of_group * width),
-                         std::max(-all.low, all.high) / (448.0f * 6.0f));
-  }
-};
-
-/// Layers of a model, alike, one after the other: what one reads is in no cache any more when its turn comes again.
-class FormatLayers {
- public:
-  /// Weights in BF16 for `alike` layers; the others repeat them, but for codes in memory of their own.
-  FormatLayers(simt::Device& device, const Matrix& matrix, int layers, int alike, int most,
-               std::initializer_list<Format> formats)
-      : device_(device),
-        matrix_(matrix),
-        layers_(layers),
-        alike_(alike),
-        weights_(device, count() * static_cast<std::size_t>(alike), normal_bf16(3, kDeviation)),
-        x_(device, numeric::elements_of(most, matrix.columns), normal_bf16(4, 1)),
-        y_(device, numeric::elements_of(most, matrix.rows)) {
-    for (const Format format : formats) {
-      for (int i = 0; i < layers; ++i) {
-        StoredLayer& layer = stored_[format].emplace_back(device, matrix, format);
-        kernels().ranges(device, matrix, weights(i), layer.ranges.span());
-        kernels().quantize(device, matrix, weights(i), layer.quantized());
-        if (format != Format::int4) continue;
-        kernels().arrange(device, matrix, layer.quantized(), layer.arranged());
-      }
-    }
-    device.synchronize();
-  }
-
-  lab::Runnable gemv(Format format, const GemvPlan& plan) {
-    return each(1, row_of(format, false), [this, format, plan](int i) {
-      kernels().gemv(device_, matrix_, layer(format, i).quantized(), plan, x(1), y(1));
-    });
-  }
-  lab::Runnable linear(const LinearPlan& plan, int batch) {
-    return each(batch, row_of(Format::int4, false), [this, plan, batch](int i) {
-      kernels().linear(device_, matrix_, layer(Format::int4, i).arranged(), plan, batch, x(batch),
-                       y(batch));
-    });
-  }
-  lab::Runnable library(int algorithm, int batch) {
-    const auto row = [this](std::size_t at) {
-      const auto columns = static_cast<std::size_t>(matrix_.columns);
-      return decoded(weights_.values(at * columns, columns));
-    };
-    return each(batch, row, [this, algorithm, batch](int i) {
-      kernels().library_multiply(product(batch), algorithm, arrays(weights(i).data));
-    });
-  }
-  /// Numbers to memory, where all layers have the same place, and their product by the library.
-  lab::Runnable unfused(Format format, int algorithm, int batch, simt::Buffer<std::uint16_t>& to) {
-    return each(batch, row_of(format, true), [this, format, algorithm, batch, &to](int i) {
-      kernels().dequantize_bf16(device_, matrix_, layer(format, i).quantized(), to.span());
-      kernels().library_multiply(product(batch), algorithm, arrays(to.span().data));
-    });
-  }
-  lab::Runnable dequantize(Format format, simt::Buffer<std::uint16_t>& to) {
-    const auto launch = device_.graph_of([this, format, &to] {
-      for (int i = layers_ - 1; i >= 0; --i) {
-        kernels().dequantize_bf16(device_, matrix_, layer(format, i).quantized(), to.span());
-      }
-    });
-    return lab::judged(device_, to, launch, [this, format, &to] {
-      const auto columns = static_cast<std::size_t>(matrix_.columns);
-      lab::Closest closest;
-      for (std::size_t i = 0; i < 16; ++i) {
-        const std::size_t row = numeric::mixed(i) % static_cast<std::size_t>(matrix_.rows);
-        const std::vector<double> want = row_of(format, true)(row);
-        const std::vector<double> got = decoded(to.download(row * columns, columns));
-        for (std::size_t k = 0; k < columns; ++k) closest.add(got[k], want[k], 0);
-      }
-      return closest;
-    });
-  }
-
-  int algorithms(int batch) {
-    if (!kernels().library().available) return 0;
-    return kernels().library_algorithms(product(batch), arrays(weights(0).data));
-  }
-  std::size_t count() const { return numeric::elements_of(matrix_.rows, matrix_.columns); }
-  /// Bytes that a product moves: W at so many bits a weight, X and Y.
-  double bytes(int batch, double bits) const {
-    return static_cast<double>(count()) * bits / 8 + 2.0 * batch * (matrix_.rows + matrix_.columns);
-  }
-  double bits(Format format) const {
-    return bits_per_weight(format, Group::g128, matrix_.rows, matrix_.columns);
-  }
-  std::string name() const { return fmt::format("{} × {}", matrix_.rows, matrix_.columns); }
-  const Matrix& matrix() const { return matrix_; }
-  int layers() const { return layers_; }
-
- private:
-  const Kernels& kernels() const { return kernels_of(device_); }
-  StoredLayer& layer(Format format, int i) {
-    return stored_.at(format)[static_cast<std::size_t>(i)];
-  }
-  simt::Span<const std::uint16_t> weights(int i) const {
-    return {weights_.span().data + static_cast<std::size_t>(i % alike_) * count(), count()};
-  }
-  simt::Span<const std::uint16_t> x(int batch) const {
-    return {x_.span().data, numeric::elements_of(batch, matrix_.columns)};
-  }
-  simt::Span<std::uint16_t> y(int batch) {
-    return {y_.span().data, numeric::elements_of(batch, matrix_.rows)};
-  }
-  simt::LibraryProduct product(int batch) const {
-    return {.m = batch, .n = matrix_.rows, .k = matrix_.columns};
-  }
-  simt::LibraryArrays arrays(const std::uint16_t* w) {
-    return {.a = x_.span().data, .b = w, .c = y_.span().data};
-  }
-  RowOfW row_of(Format format, bool in_bf16) {
-    return [this, format, in_bf16](std::size_t row) {
-      std::vector<double> values = layer(format, 0).row(row);
-      for (double& value : values) {
-        if (!in_bf16) break;
-        value = numeric::round_to(numeric::kBf16, static_cast<double>(static_cast<float>(value)));
-      }
-      return values;
-    };
-  }
-  /// All layers into the same y, the first one's last: 128 of its elements are compared with sums in double.
-  lab::Runnable each(int batch, RowOfW row, std::function<void(int layer)> one) {
-    const auto launch = device_.graph_of([this, one = std::move(one)] {
-      for (int i = layers_ - 1; i >= 0; --i) one(i);
-    });
-    return lab::judged(device_, y_, launch, [this, batch, row = std::move(row)] {
-      const auto columns = static_cast<std::size_t>(matrix_.columns);
-      const auto rows = static_cast<std::size_t>(matrix_.rows);
-      lab::Closest closest;
-      for (std::size_t i = 0; i < 128; ++i) {
-        const std::uint64_t random = numeric::mixed(i);
-        const std::size_t at = random % rows, n = (random >> 32) % static_cast<std::size_t>(batch);
-        const std::vector<double> w = row(at), inputs = decoded(x_.values(n * columns, columns));
-        double sum = 0, magnitude = 0;
-        for (std::size_t k = 0; k < columns; ++k) {
-          sum += w[k] * inputs[k];
-          magnitude += std::abs(w[k] * inputs[k]);
-        }
-        closest.add(decoded(y_.download(n * rows + at, 1))[0], sum,
-                    std::ldexp(std::abs(sum), -8) + std::ldexp(magnitude, -18));
-      }
-      return closest;
-    });
-  }
-
-  simt::Device& device_;
-  const Matrix matrix_;
-  const int layers_, alike_;
-  lab::Repeated<std::uint16_t> weights_, x_;
-  simt::Buffer<std::uint16_t> y_;
-  std::map<Format, std::vector<StoredLayer>> stored_;
-};
 
 class GemvBench {
  public:
@@ -221,8 +22,8 @@ class GemvBench {
         copy_(rate("copy_bandwidth")) {}
 
   void time_formats(const Matrix& matrix, double share) {
-    FormatLayers layers(bench_.device, matrix, 4 * sizes_.alike, sizes_.alike, 1,
-                        {Format::int4, Format::q4_k, Format::ternary});
+    Layers layers(bench_.device, matrix, 4 * sizes_.alike, sizes_.alike, 1,
+                  {Format::int4, Format::q4_k, Format::ternary});
     lab::LadderPlan plan = plan_of(layers, 1, "gemv");
     lab::Rung& int4 = plan.rungs[add_rung(plan, "int4", "INT4", layers.bits(Format::int4))];
     for (const LinearPlan& one : plans_for(bench_.device.info(), matrix, 1)) {
@@ -239,9 +40,9 @@ class GemvBench {
   }
 
   void time_unfused(const Matrix& matrix, double share) {
-    FormatLayers layers(bench_.device, matrix, sizes_.alike, sizes_.alike,
-                        *std::max_element(sizes_.unfused.begin(), sizes_.unfused.end()),
-                        {Format::int4, Format::nvfp4});
+    Layers layers(bench_.device, matrix, sizes_.alike, sizes_.alike,
+                  *std::max_element(sizes_.unfused.begin(), sizes_.unfused.end()),
+                  {Format::int4, Format::nvfp4});
     simt::Buffer<std::uint16_t> to(bench_.device, layers.count());
     const double part = share / static_cast<double>(sizes_.unfused.size() + 2);
     for (const Format format : {Format::int4, Format::nvfp4}) {
@@ -285,7 +86,7 @@ class GemvBench {
     const lab::Measurement* timed = bench_.report.measurement(id);
     return timed == nullptr ? 0 : timed->value;
   }
-  lab::LadderPlan plan_of(const FormatLayers& layers, int batch, std::string_view id) const {
+  lab::LadderPlan plan_of(const Layers& layers, int batch, std::string_view id) const {
     lab::LadderPlan plan;
     plan.rate = lab::Rate::tflop_per_s;
     plan.work = {.flops = 2.0 * batch * static_cast<double>(layers.count()) * layers.layers()};
@@ -311,7 +112,7 @@ class GemvBench {
     return plan.rungs.size() - 1;
   }
   static void add_gemvs(lab::LadderPlan& plan, const char* name, const char* label, Format format,
-                        FormatLayers& layers, const std::vector<GemvPlan>& plans) {
+                        Layers& layers, const std::vector<GemvPlan>& plans) {
     lab::Rung& rung = plan.rungs[add_rung(plan, name, label, layers.bits(format))];
     for (const GemvPlan& one : plans) {
       rung.configurations.push_back(
@@ -328,7 +129,7 @@ class GemvBench {
   }
 
   /// With the library in BF16 as the peer; adds a row for each that was timed.
-  void climb(lab::LadderPlan& plan, FormatLayers& layers, int batch, double share,
+  void climb(lab::LadderPlan& plan, Layers& layers, int batch, double share,
              std::vector<lab::Timed>& rows) {
     if (library_.available) {
       lab::Rung& peer = plan.peers.emplace_back();
@@ -360,7 +161,7 @@ class GemvBench {
     }
   }
 
-  void time_dequantize(FormatLayers& layers, Format format, simt::Buffer<std::uint16_t>& to,
+  void time_dequantize(Layers& layers, Format format, simt::Buffer<std::uint16_t>& to,
                        double share) {
     const double bits = layers.bits(format);
     const double weights = static_cast<double>(layers.count()) * layers.layers();
@@ -385,8 +186,7 @@ class GemvBench {
     dequantized_.push_back(std::move(timed));
   }
 
-  void time_unfused(FormatLayers& layers, int batch, simt::Buffer<std::uint16_t>& to,
-                    double share) {
+  void time_unfused(Layers& layers, int batch, simt::Buffer<std::uint16_t>& to, double share) {
     lab::LadderPlan plan = plan_of(layers, batch, "unfused");
     const double int4 = layers.bits(Format::int4), nvfp4 = layers.bits(Format::nvfp4);
     lab::Rung& fused = plan.rungs[add_rung(plan, "int4-fused", "INT4, fused", int4)];

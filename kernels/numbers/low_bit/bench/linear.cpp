@@ -10,11 +10,7 @@
 #include <span>
 
 #include "kernels/base/lab/quick.hpp"
-#include "kernels/base/numeric/index.hpp"
-#include "kernels/base/numeric/random.hpp"
-#include "kernels/base/numeric/small_float.hpp"
-#include "kernels/numbers/low_bit/bench/w8a8.hpp"
-#include "kernels/numbers/low_bit/reference.hpp"
+#include "kernels/numbers/low_bit/bench/layers.hpp"
 
 namespace tilestep::low_bit {
 namespace {
@@ -26,131 +22,6 @@ constexpr int kCountedBatch = 64;
 lab::Counter busy(const char* id, const char* metric) {
   return {id, "%", {{metric}}};
 }
-
-/// So many layers of a model, alike, one after the other: what one reads is in no cache any more when its turn comes again.
-class Layers {
- public:
-  Layers(simt::Device& device, const Matrix& matrix, int layers, int most)
-      : device_(device),
-        matrix_(matrix),
-        layers_(layers),
-        weights_(device, count() * static_cast<std::size_t>(layers), normal_bf16(1, kDeviation)),
-        x_(device, numeric::elements_of(most, matrix.columns), normal_bf16(2, 1)),
-        y_(device, numeric::elements_of(most, matrix.rows)),
-        bytes_(device, count() / 2),
-        scales_(device, count() / 64),
-        codes_(device, count() / 8 * static_cast<std::size_t>(layers)),
-        pairs_(device, count() / 256 * static_cast<std::size_t>(layers)) {
-    simt::Buffer<Range> ranges(device, static_cast<std::size_t>(matrix.rows) + 1);
-    const Quantized q{Format::int4, Group::g128, bytes_.span(), scales_.span(), {}, ranges.span()};
-    // From the last on: `bytes_` and `scales_` are then those of the first, which is compared.
-    for (int layer = layers - 1; layer >= 0; --layer) {
-      const simt::Span<const std::uint16_t> w{
-          weights_.span().data + static_cast<std::size_t>(layer) * count(), count()};
-      kernels().ranges(device, matrix, w, ranges.span());
-      kernels().quantize(device, matrix, w, q);
-      kernels().arrange(device, matrix, q, arranged(layer));
-    }
-    device.synchronize();
-  }
-
-  /// All layers' products, each with the same X, into the same Y: the first one's comes last. As a graph, for a launch
-  /// takes the host longer than a small layer the GPU.
-  lab::Runnable ours(const LinearPlan& plan, int batch) {
-    const auto launch = device_.graph_of([this, plan, batch] {
-      for (int layer = layers_ - 1; layer >= 0; --layer) {
-        kernels().linear(device_, matrix_, arranged(layer), plan, batch, x(batch), y(batch));
-      }
-    });
-    return lab::judged(device_, y_, launch, [this, batch] { return compared(batch, true); });
-  }
-  lab::Runnable library(int algorithm, int batch) {
-    const auto launch = device_.graph_of([this, algorithm, batch] {
-      for (int layer = layers_ - 1; layer >= 0; --layer) {
-        kernels().library_multiply(product(batch), algorithm, arrays(layer));
-      }
-    });
-    return lab::judged(device_, y_, launch, [this, batch] { return compared(batch, false); });
-  }
-  int algorithms(int batch) { return kernels().library_algorithms(product(batch), arrays(0)); }
-  std::string name() const { return fmt::format("{} × {}", matrix_.rows, matrix_.columns); }
-  /// Bytes that a product reads and writes at least: W, X and Y.
-  double bytes(int batch, double bits) const {
-    return static_cast<double>(count()) * bits / 8 + 2.0 * batch * (matrix_.rows + matrix_.columns);
-  }
-  double flops(int batch) const { return 2.0 * batch * static_cast<double>(count()); }
-  const Matrix& matrix() const { return matrix_; }
-  int layers() const { return layers_; }
-  EightBitLayers in_eight_bits(const EightFormat& format, int most) const {
-    return {device_, format, matrix_, layers_, weights_, x_, most};
-  }
-
- private:
-  const Kernels& kernels() const { return kernels_of(device_); }
-  std::size_t count() const { return numeric::elements_of(matrix_.rows, matrix_.columns); }
-  simt::Span<const std::uint16_t> x(int batch) const {
-    return {x_.span().data, numeric::elements_of(batch, matrix_.columns)};
-  }
-  simt::Span<std::uint16_t> y(int batch) {
-    return {y_.span().data, numeric::elements_of(batch, matrix_.rows)};
-  }
-  simt::LibraryProduct product(int batch) const {
-    return {.m = batch, .n = matrix_.rows, .k = matrix_.columns};
-  }
-  simt::LibraryArrays arrays(int layer) {
-    return {.a = x_.span().data,
-            .b = weights_.span().data + static_cast<std::size_t>(layer) * count(),
-            .c = y_.span().data};
-  }
-  Arranged arranged(int layer) {
-    const std::size_t codes = count() / 8, pairs = count() / 256;
-    return {{codes_.span().data + static_cast<std::size_t>(layer) * codes, codes},
-            {pairs_.span().data + static_cast<std::size_t>(layer) * pairs, pairs}};
-  }
-
-  /// 128 of Y's elements, all over it, against sums in double.
-  lab::Closest compared(int batch, bool few_bits) {
-    const auto columns = static_cast<std::size_t>(matrix_.columns);
-    const auto rows = static_cast<std::size_t>(matrix_.rows);
-    lab::Closest closest;
-    for (int i = 0; i < 128; ++i) {
-      const std::uint64_t random = numeric::mixed(static_cast<std::uint64_t>(i));
-      const std::size_t row = random % rows, n = (random >> 32) % static_cast<std::size_t>(batch);
-      const auto w = weights_.values(row * columns, columns);
-      const auto inputs = x_.values(n * columns, columns);
-      std::vector<int> codes;
-      std::vector<std::uint8_t> scales;
-      if (few_bits) {
-        codes = unpacked(Format::int4, bytes_.download(row * columns / 2, columns / 2));
-        scales = scales_.download(row * columns / 64, columns / 64);
-      }
-      double sum = 0, magnitude = 0;
-      for (std::size_t k = 0; k < columns; ++k) {
-        double weight = numeric::decode(numeric::kBf16, w[k]);
-        if (few_bits) {
-          const std::size_t at = k / 128 * 2;
-          weight = (codes[k] < 8 ? codes[k] : codes[k] - 16) *
-                   numeric::decode(numeric::kFp16,
-                                   static_cast<std::uint32_t>(scales[at] | scales[at + 1] << 8));
-        }
-        const double product = weight * numeric::decode(numeric::kBf16, inputs[k]);
-        sum += product;
-        magnitude += std::abs(product);
-      }
-      const double got = numeric::decode(numeric::kBf16, y_.download(n * rows + row, 1)[0]);
-      closest.add(got, sum, std::ldexp(std::abs(sum), -8) + std::ldexp(magnitude, -18));
-    }
-    return closest;
-  }
-
-  simt::Device& device_;
-  const Matrix matrix_;
-  const int layers_;
-  lab::Repeated<std::uint16_t> weights_, x_;
-  simt::Buffer<std::uint16_t> y_;
-  simt::Buffer<std::uint8_t> bytes_, scales_;
-  simt::Buffer<std::uint32_t> codes_, pairs_;
-};
 
 }  // namespace
 
@@ -220,7 +91,7 @@ class Linear {
 
   void time(const Matrix& matrix, double share) {
     const int most = *std::max_element(sizes_.batches.begin(), sizes_.batches.end());
-    Layers layer(bench_.device, matrix, sizes_.alike, most);
+    Layers layer(bench_.device, matrix, sizes_.alike, sizes_.alike, most, {Format::int4});
     std::array<EightBitLayers, kEightFormats.size()> eights{
         layer.in_eight_bits(kEightFormats[0], most), layer.in_eight_bits(kEightFormats[1], most)};
     const std::size_t first = rows_.size();
@@ -313,7 +184,7 @@ class Linear {
           {.name = one.tile == 0
                        ? fmt::format("GEMV, {} blocks", one.blocks)
                        : fmt::format("tiles of 128 × {}, {} blocks each", one.tile, one.splits),
-           .make = [&layer, one, batch] { return layer.ours(one, batch); }});
+           .make = [&layer, one, batch] { return layer.linear(one, batch); }});
     }
     const auto library = kernels_of(bench_.device).library();
     rung.peer = library.name + " BF16";
