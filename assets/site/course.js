@@ -1009,7 +1009,10 @@ addEventListener('dragover', (event) => event.preventDefault());
 addEventListener('drop', async (event) => {
   event.preventDefault();
   const file = event.dataTransfer.files[0];
-  if (file) openCapsule(await file.text());
+  if (!file) return;
+  const text = await file.text().catch(() => undefined);
+  if (text === undefined) return message(`'${file.name}' could not be read; drop it again.`);
+  openCapsule(text);
 });
 light.addEventListener('change', () => board.recolour());
 phone.addEventListener('change', () => now.shown && showRun({...now.shown, place: now.place}, ++turn));

@@ -310,7 +310,9 @@ TEST_CASE("a page runs nothing that a capsule brings, and nothing of anybody els
         "3, "
         "\"step\": -1e99, \"phase\": \"x\"}"}) {
     CAPTURE(text);
-    page->evaluate("document.getElementById('message').textContent = ''");
+    page->evaluate(
+        "document.getElementById('message').textContent = ''; "
+        "document.getElementById('capsule').hidden = true");
     std::ofstream(file) << text;
     page->drop_file("body", file);
     page->wait_for(
@@ -318,6 +320,13 @@ TEST_CASE("a page runs nothing that a capsule brings, and nothing of anybody els
         "!document.getElementById('capsule').hidden");
     check_quiet(*page);
   }
+  // A file that is gone, or changes while it is read.
+  page->evaluate(
+      "document.getElementById('message').textContent = ''; "
+      "File.prototype.text = () => Promise.reject(new Error('gone'))");
+  page->drop_file("body", file);
+  page->wait_for("document.getElementById('message').textContent.includes('could not be read')");
+  check_quiet(*page);
   // A script that is not the page's own is refused, and so is HTML made of text.
   page->evaluate(
       "(() => { const script = document.createElement('script'); try { script.textContent = "
