@@ -425,11 +425,14 @@ void draw_inspection(ShellState& state, const Layout& layout, ImVec2 size) {
   Inspection& inspection = state.inspection;
   ImGui::SetCursorScreenPos(from);
   ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
-  ImGui::BeginChild("inspection", {to.x - from.x, to.y - from.y}, false,
-                    ImGuiWindowFlags_NoNavInputs | ImGuiWindowFlags_NoScrollbar |
-                        ImGuiWindowFlags_NoScrollWithMouse);
+  const bool chooses = inspection.file().empty();
+  // The choice scrolls; the page of a file has panes that do.
+  ImGui::BeginChild(
+      chooses ? "choice" : "inspection", {to.x - from.x, to.y - from.y}, false,
+      ImGuiWindowFlags_NoNavInputs |
+          (chooses ? 0 : ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse));
   ImGui::PopStyleColor();
-  if (inspection.file().empty()) {
+  if (chooses) {
     draw_chooser(state);
     ImGui::EndChild();
     return;
