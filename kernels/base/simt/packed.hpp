@@ -5,10 +5,13 @@
 ///
 ///     simt::add_fp16x2(a, b), simt::fma_fp16x2(a, b, c)   both FP16 of a register, each rounded once
 ///     simt::fma_bf16x2(a, b, c), simt::max_bf16x2(a, b)   the same of BF16; compute capability 8.0
+///     simt::min_bf16x2(a, b)          the smaller ones; compute capability 8.0
+///     simt::max_magnitude_bf16x2(a, b)   the larger magnitudes, with the signs multiplied; compute capability 8.6
 ///     simt::max_or_nan_bf16x2(a, b)   not a number where one of the two is none, which max_bf16x2 passes over
 ///     simt::greater_bf16x2(a, b)      all bits of each half in which a > b; compute capability 9.0
 ///     simt::pack_e5m2(a, b, c, d)     four numbers in E5M2, a in the lowest byte, saturated; compute capability 8.9
 ///     simt::nearest_int(x)            the nearest whole number, the even one of a tie; saturates
+///     simt::near_reciprocal(x)        1 / x to the last bit or the one before, of a normal x; one instruction
 ///     simt::saturated(x)              x, but at least 0 and at most 1: free where x is a product or a sum
 ///     simt::unpack_e4m3x2(pair)       two E4M3 (OCP 8-bit floating point), in the low half of a register, as two
 ///                                     FP16: exact
@@ -51,6 +54,24 @@ __device__ __forceinline__ unsigned max_bf16x2(unsigned a, unsigned b) {
 #endif
   return most;
 }
+__device__ __forceinline__ unsigned min_bf16x2(unsigned a, unsigned b) {
+  unsigned least = 0;
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  asm("min.bf16x2 %0, %1, %2;\n" : "=r"(least) : "r"(a), "r"(b));
+#else
+  asm volatile("trap;");
+#endif
+  return least;
+}
+__device__ __forceinline__ unsigned max_magnitude_bf16x2(unsigned a, unsigned b) {
+  unsigned most = 0;
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 860
+  asm("max.xorsign.abs.bf16x2 %0, %1, %2;\n" : "=r"(most) : "r"(a), "r"(b));
+#else
+  asm volatile("trap;");
+#endif
+  return most;
+}
 __device__ __forceinline__ unsigned max_or_nan_bf16x2(unsigned a, unsigned b) {
   unsigned most = 0;
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
@@ -83,6 +104,11 @@ __device__ __forceinline__ unsigned pack_e5m2(float a, float b, float c, float d
 }
 __device__ __forceinline__ int nearest_int(float x) {
   return __float2int_rn(x);
+}
+__device__ __forceinline__ float near_reciprocal(float x) {
+  float inverse;
+  asm("rcp.approx.ftz.f32 %0, %1;\n" : "=f"(inverse) : "f"(x));
+  return inverse;
 }
 __device__ __forceinline__ float saturated(float x) {
   return __saturatef(x);
@@ -153,6 +179,13 @@ inline unsigned max_bf16x2(unsigned a, unsigned b) {
   const auto one = [&](int half) { return fmaxf(unpack_bf16(a, half), unpack_bf16(b, half)); };
   return pack_bf16(one(0), one(1));
 }
+inline unsigned min_bf16x2(unsigned a, unsigned b) {
+  const auto one = [&](int half) { return fminf(unpack_bf16(a, half), unpack_bf16(b, half)); };
+  return pack_bf16(one(0), one(1));
+}
+inline unsigned max_magnitude_bf16x2(unsigned a, unsigned b) {
+  return max_bf16x2(a & 0x7FFF7FFFu, b & 0x7FFF7FFFu) | ((a ^ b) & 0x80008000u);
+}
 inline unsigned max_or_nan_bf16x2(unsigned a, unsigned b) {
   unsigned most = max_bf16x2(a, b);
   for (const unsigned half : {0xFFFFu, 0xFFFF0000u}) {
@@ -183,6 +216,9 @@ inline int nearest_int(float x) {
   if (x >= 2147483648.0f) return 2147483647;
   if (x < -2147483648.0f) return -2147483647 - 1;
   return static_cast<int>(std::lrintf(x));
+}
+inline float near_reciprocal(float x) {
+  return 1.0f / x;
 }
 inline float saturated(float x) {
   return fminf(fmaxf(x, 0.0f), 1.0f);

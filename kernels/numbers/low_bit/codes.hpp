@@ -132,11 +132,11 @@ __device__ inline Scale q4_k_scale(unsigned both, unsigned s, unsigned m) {
 
 // ---- a weight's code ----------------------------------------------------------------------------
 
-/// weight / step, rounded once: the quotient by a reciprocal, and its remainder's (Markstein, "Computation of elementary
-/// functions on the IBM RISC System/6000 processor", 1990). Three instructions, where a division takes ten.
-__device__ inline float quotient(float weight, const Scale& scale) {
-  const float q = weight * scale.inverse;
-  return fmaf(fmaf(-q, scale.step, weight), scale.inverse, q);
+/// a / b, rounded once, from b's rounded reciprocal: the quotient by it, and its remainder's (Markstein, "Computation of
+/// elementary functions on the IBM RISC System/6000 processor", 1990). Three instructions, where a division takes ten.
+__device__ inline float quotient(float a, float b, float inverse) {
+  const float q = a * inverse;
+  return fmaf(fmaf(-q, b, a), inverse, q);
 }
 
 /// The nearest whole number from `least` to `most`, the even one of a tie, in two's complement: at 1.5 · 2^23 FP32's numbers
@@ -150,7 +150,8 @@ __device__ inline unsigned whole(float x, float least, float most) {
 template <Format kFormat>
 __device__ inline unsigned code_of(float weight, const Scale& scale) {
   // By a power of two nothing is rounded.
-  const float x = kFormat == Format::mxfp4 ? weight * scale.inverse : quotient(weight, scale);
+  const float x = kFormat == Format::mxfp4 ? weight * scale.inverse
+                                           : quotient(weight, scale.step, scale.inverse);
   if constexpr (kFormat == Format::int8) return whole(x, -127.0f, 127.0f) & 0xFFu;
   if constexpr (kFormat == Format::int4) return whole(x, -7.0f, 7.0f) & 0xFu;
   if constexpr (kFormat == Format::int4_zero) {

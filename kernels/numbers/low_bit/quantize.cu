@@ -154,7 +154,7 @@ __global__ void quantize_q4_k(Weights weights, Matrix matrix, simt::Global<std::
 
   unsigned bytes[2] = {0, 0};
   for (int i = 0; i < kWeights; ++i) {
-    const float x = quotient(w[i] - scale.offset, scale);
+    const float x = quotient(w[i] - scale.offset, scale.step, scale.inverse);
     bytes[i / 4] |= whole(x, 0.0f, 15.0f) << (i % 4 * 8);  // [step: codes_q4_k]
   }
   // Of 64 weights the first 32 have the bytes' low halves, the others the high ones.

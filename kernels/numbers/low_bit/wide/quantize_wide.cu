@@ -4,6 +4,7 @@
 // instructions on each, above all of those that go at half the others' rate:
 //
 //   range   the larger ones of two pairs of weights at once
+//   scale   quotients by reciprocals, of which a tensor's is found once
 //   code    rounded by an addition; what may be past the last code saturates in the instruction that multiplies
 //   word    a code is moved to its place while the one before it is added
 
@@ -39,9 +40,9 @@ __device__ inline void load_pairs(Weights weights, int chunk, Pairs& w) {
 
 /// Of the weights of `lanes` neighbouring lanes: the largest magnitude, as a range around 0.
 __device__ inline Range wide_magnitude(const Pairs& w, int lanes) {
-  unsigned most = w[0] & ~kSigns;
-  for (int i = 1; i < kWide / 2; ++i) most = simt::max_bf16x2(most, w[i] & ~kSigns);
-  most = simt::max_bf16x2(most, most >> 16);
+  unsigned most = w[0];
+  for (int i = 1; i < kWide / 2; ++i) most = simt::max_magnitude_bf16x2(most, w[i]);
+  most = simt::max_magnitude_bf16x2(most, most >> 16) & 0x7FFFu;
   for (int apart = 1; apart < lanes; apart *= 2) {
     most = simt::max_bf16x2(most, __shfl_xor_sync(kAllLanes, most, apart));
   }
@@ -51,17 +52,58 @@ __device__ inline Range wide_magnitude(const Pairs& w, int lanes) {
 
 /// The lowest and the highest. A shuffle moves both: the highest, and the lowest with its sign turned.
 __device__ inline Range wide_range(const Pairs& w, int lanes) {
-  unsigned high = w[0], low = w[0] ^ kSigns;
+  unsigned high = w[0], low = w[0];
   for (int i = 1; i < kWide / 2; ++i) {
     high = simt::max_bf16x2(high, w[i]);
-    low = simt::max_bf16x2(low, w[i] ^ kSigns);
+    low = simt::min_bf16x2(low, w[i]);
   }
+  low ^= kSigns;
   unsigned both = simt::max_bf16x2(simt::permute_bytes(high, low, 0x5410),
                                    simt::permute_bytes(high, low, 0x7632));
   for (int apart = 1; apart < lanes; apart *= 2) {
     both = simt::max_bf16x2(both, __shfl_xor_sync(kAllLanes, both, apart));
   }
   return {-simt::unpack_bf16(both, 1), simt::unpack_bf16(both, 0), 0.0f};
+}
+
+// ---- a group's scale ----------------------------------------------------------------------------
+
+struct TensorScale {
+  float scale, inverse;
+};
+
+/// 1 / x, rounded: of a normal number that has a normal reciprocal.
+__device__ inline float reciprocal(float x) {
+  const float near = simt::near_reciprocal(x);
+  return fmaf(fmaf(-x, near, 1.0f), near, near);
+}
+
+/// choose_scale's without divisions, as far as codes need it; it looks after what is rare itself.
+template <Format kFormat>
+__device__ inline Scale wide_scale(const Range& range, const TensorScale& tensor) {
+  const float largest = fabsf(fmaxf(-range.low, range.high));
+  Scale scale;
+  if constexpr (kFormat == Format::mxfp4) {
+    scale.bits = max(static_cast<int>(__float_as_uint(largest) >> 23) - 2, 0);
+    scale.inverse = __uint_as_float(scale.bits == 0 ? 0u : (254u - scale.bits) << 23);
+  } else if constexpr (kFormat == Format::nvfp4) {
+    if (tensor.scale < power_of_two(-100)) return choose_scale<kFormat>(range, tensor.scale);
+    const float wanted = quotient(largest, E2m1::largest(), 1 / E2m1::largest());
+    const float number = quotient(wanted, tensor.scale, tensor.inverse);
+    scale.bits = simt::hopper::pack_e4m3(number, 0.0f, 0.0f, 0.0f) & 0xFFu;
+    scale.step = simt::unpack_fp16(simt::unpack_e4m3x2(scale.bits), 0) * tensor.scale;
+    scale.inverse = scale.bits == 0 ? 0.0f : simt::near_reciprocal(scale.step);
+  } else if constexpr (kFormat == Format::int4_zero) {
+    const float low = fminf(range.low, 0.0f), spread = fmaxf(range.high, 0.0f) - low;
+    scale.bits = simt::pack_fp16(quotient(spread, 15.0f, 1 / 15.0f), 0.0f);
+    scale.step = simt::unpack_fp16(scale.bits, 0);
+    if (!(spread < power_of_two(19)) || scale.bits == 0) return choose_scale<kFormat>(range, 0.0f);
+    scale.inverse = reciprocal(scale.step);
+    scale.zero = static_cast<int>(whole(quotient(-low, scale.step, scale.inverse), 0.0f, 15.0f));
+  } else {
+    scale = choose_scale<kFormat>(range, tensor.scale);
+  }
+  return scale;
 }
 
 // ---- codes side by side -------------------------------------------------------------------------
@@ -199,7 +241,7 @@ __device__ inline void load_chunks(Weights weights, int chunks, Pairs (&w)[kChun
 
 template <Format kFormat>
 __device__ inline void quantize_chunk(const Pairs& w, int chunk, const Matrix& matrix, Group group,
-                                      simt::Global<const Range> ranges, float tensor_scale,
+                                      simt::Global<const Range> ranges, const TensorScale& tensor,
                                       simt::Global<std::uint8_t> codes,
                                       const Scales<std::uint8_t>& scales) {
   const int across = matrix.columns / kWide;
@@ -220,7 +262,7 @@ __device__ inline void quantize_chunk(const Pairs& w, int chunk, const Matrix& m
     range =
         kFormat == Format::int4_zero ? wide_range(w, 1 << shift) : wide_magnitude(w, 1 << shift);
   }
-  const Scale scale = choose_scale<kFormat>(range, tensor_scale);
+  const Scale scale = wide_scale<kFormat>(range, tensor);
   unsigned words[4];
   wide_codes<kFormat>(w, scale, words);
   if (!inside) return;
@@ -240,11 +282,14 @@ __global__ void __launch_bounds__(kWideThreads)
                   simt::Global<std::uint8_t> codes, Scales<std::uint8_t> scales) {
   Pairs w[kChunks];
   load_chunks(weights, matrix.rows * (matrix.columns / kWide), w);
-  float tensor_scale = 0;
-  if constexpr (kFormat == Format::nvfp4) tensor_scale = tensor_scale_of(ranges[matrix.rows]);
+  TensorScale tensor{};
+  if constexpr (kFormat == Format::nvfp4) {
+    tensor.scale = tensor_scale_of(ranges[matrix.rows]);
+    tensor.inverse = inverse_of(tensor.scale);
+  }
 #pragma unroll
   for (int i = 0; i < kChunks; ++i) {
-    quantize_chunk<kFormat>(w[i], chunk_of(i), matrix, group, ranges, tensor_scale, codes, scales);
+    quantize_chunk<kFormat>(w[i], chunk_of(i), matrix, group, ranges, tensor, codes, scales);
   }
 }
 
@@ -257,21 +302,25 @@ __device__ inline void quantize_q4_k_chunk(const Pairs& w, int chunk, bool insid
   const Range range = wide_range(w, 2);
   const bool is_odd = lane % 2 != 0;
   const float low = fminf(range.low, 0.0f);
-  const float wanted = is_odd ? -low : (fmaxf(range.high, 0.0f) - low) / 15.0f;
+  const float spread = fmaxf(range.high, 0.0f) - low;
+  const float wanted = is_odd ? -low : quotient(spread, 15.0f, 1 / 15.0f);
   float most = wanted;
   for (int apart = 2; apart < kLanes; apart *= 2) {
     most = fmaxf(most, __shfl_xor_sync(kAllLanes, most, apart));
   }
-  const unsigned unit = simt::pack_fp16(most / 63.0f, 0.0f);
-  const int code = six_bits(wanted, simt::unpack_fp16(unit, 0));
-  const unsigned own = unit | static_cast<unsigned>(code) << 16;
+  const unsigned unit = simt::pack_fp16(quotient(most, 63.0f, 1 / 63.0f), 0.0f);
+  const float number = simt::unpack_fp16(unit, 0);
+  const unsigned code =
+      number > 0 ? whole(quotient(wanted, number, reciprocal(number)), 0.0f, 63.0f) : 0u;
+  const unsigned own = unit | code << 16;
   const unsigned other_lane = __shfl_xor_sync(kAllLanes, own, 1);
   const unsigned of_scale = is_odd ? other_lane : own, of_minimum = is_odd ? own : other_lane;
   const unsigned both = (of_scale & 0xFFFFu) | of_minimum << 16;
   const Scale scale = q4_k_scale(both, of_scale >> 16, of_minimum >> 16);
 
   float x[kWide];
-  const float by = scale.inverse * (1 / 15.0f), from = -scale.offset * by;
+  const float by = scale.step > 0 ? simt::near_reciprocal(15.0f * scale.step) : 0.0f,
+              from = -scale.offset * by;
   for (int i = 0; i < kWide; ++i) {
     x[i] = fmaf(simt::saturated(fmaf(weight_of(w, i), by, from)), 15.0f, kOnes);
   }

@@ -184,11 +184,14 @@ TEST_CASE("pairs of BF16 are compared, and numbers saturate", "[mma]") {
   CHECK(simt::max_or_nan_bf16x2(a, b) == simt::pack_bf16(1.5f, 4));
   CHECK(simt::max_or_nan_bf16x2(0x7FC0u, b) == (0x7FFFu | (b & 0xFFFF0000u)));
   CHECK(simt::max_or_nan_bf16x2(a, 0xFF810000u) == (0x7FFF0000u | (a & 0xFFFFu)));
+  CHECK(simt::min_bf16x2(a, b) == simt::pack_bf16(1, -2));
+  CHECK(simt::max_magnitude_bf16x2(a, b) == simt::pack_bf16(1.5f, -4));
   CHECK(simt::greater_bf16x2(a, b) == 0xFFFFu);
   CHECK(simt::greater_bf16x2(b, a) == 0xFFFF0000u);
   CHECK(simt::greater_bf16x2(a, a) == 0);
   // E5M2: 1, the tie of 1 and 1.25, more than the largest, the least subnormal number turned.
   CHECK(simt::pack_e5m2(1, 1.125f, 1e9f, -0x1p-16f) == 0x817B3C3Cu);
+  CHECK(simt::near_reciprocal(-4) == -0.25f);
   CHECK(simt::saturated(-1) == 0);
   CHECK(simt::saturated(0.25f) == 0.25f);
   CHECK(simt::saturated(7) == 1);
