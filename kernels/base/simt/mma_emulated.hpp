@@ -4,7 +4,6 @@
 /// Included by mma.hpp for the host compiler. A warp's lanes show each other their registers on a
 /// board and meet before and after they read it.
 
-#include <array>
 #include <bit>
 #include <cstdint>
 
@@ -18,11 +17,12 @@ inline constexpr bool kHasMma = true;
 
 namespace emulated {
 
-/// What the lanes of one warp show each other.
+/// What the lanes of one warp show each other. In plain arrays: where nothing is optimized, as in edited kernels, each
+/// element of a std::array is two calls.
 struct WarpBoard {
-  std::array<std::array<unsigned, 4>, 32> a;
-  std::array<std::array<unsigned, 2>, 32> b;
-  std::array<const std::uint16_t*, 32> rows;
+  unsigned a[32][4];
+  unsigned b[32][2];
+  const std::uint16_t* rows[32];
 };
 
 /// The board of the calling thread's warp.
@@ -72,7 +72,8 @@ void multiply_by_warp(Sum (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned
   WarpBoard& board = warp_board();
   const int lane = emulated::lane();
   for (int i = 0; i < 4; ++i) board.a[lane][i] = a[i];
-  board.b[lane] = {b0, b1};
+  board.b[lane][0] = b0;
+  board.b[lane][1] = b1;
   __syncwarp();  // all fragments must be on the board before any lane reads them
   const int group = lane / 4;
   const int column = lane % 4 * 2;
@@ -81,7 +82,7 @@ void multiply_by_warp(Sum (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned
     const int owner = k % kHalf / kInRegister;  // of k's register among the four lanes of a group
     const int part = k % kInRegister;
     const int upper = k / kHalf;
-    const auto& rows = board.a[group * 4 + owner];
+    const unsigned(&rows)[4] = board.a[group * 4 + owner];
     const auto top = number(rows[upper * 2], part);
     const auto bottom = number(rows[upper * 2 + 1], part);
     for (int j = 0; j < 2; ++j) {

@@ -103,14 +103,15 @@ __forceinline__ void ldmatrix(std::uint32_t (&r)[kMatrices], std::uint64_t addre
     emulated::expect_unwritten(true);  // a loop that reads a step ahead reads one too many
     const uint4 all = *row;
     emulated::expect_unwritten(false);
-    board.a[static_cast<std::size_t>(lane)] = {all.x, all.y, all.z, all.w};
+    unsigned(&shown)[4] = board.a[lane];
+    shown[0] = all.x;
+    shown[1] = all.y;
+    shown[2] = all.z;
+    shown[3] = all.w;
   }
   emulated::warp_collective(emulated::WarpOp::matrix, ~0u, 0, 0, at);
   const auto number = [&](int matrix, int row, int column) -> unsigned {
-    return board.a[static_cast<std::size_t>(matrix * 8 + row)]
-                  [static_cast<std::size_t>(column / 2)] >>
-               column % 2 * 16 &
-           0xFFFFu;
+    return board.a[matrix * 8 + row][column / 2] >> column % 2 * 16 & 0xFFFFu;
   };
   const int group = lane / 4, pair = lane % 4 * 2;
   for (int i = 0; i < kMatrices; ++i) {
