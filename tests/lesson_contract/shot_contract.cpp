@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <set>
@@ -55,16 +56,23 @@ class Grid {
     for (const picture::Words& words : placed.words) fill(words.area, 4);  // letters are thin
   }
   float share(const std::vector<Area>& areas) const {
-    int all = 0, drawn = 0;
-    for (int row = 0; row < rows_; ++row) {
+    std::vector<unsigned char> asked(drawn_.size());
+    for (const Area& area : areas) {
+      // It holds as many points of each row that it reaches.
+      std::vector<int> columns;
       for (int column = 0; column < columns_; ++column) {
-        const picture::Point at{placed_.area.x0 + (static_cast<float>(column) + 0.5f) * kStep,
-                                placed_.area.y0 + (static_cast<float>(row) + 0.5f) * kStep};
-        if (std::none_of(areas.begin(), areas.end(), [&](const Area& a) { return a.holds(at); }))
-          continue;
-        ++all;
-        drawn += drawn_[index(column, row)] ? 1 : 0;
+        if (area.holds({at(column, 0).x, area.y0})) columns.push_back(column);
       }
+      if (columns.empty()) continue;
+      for (int row = 0; row < rows_; ++row) {
+        if (!area.holds({area.x0, at(0, row).y})) continue;
+        std::memset(&asked[index(columns.front(), row)], 1, columns.size());
+      }
+    }
+    int all = 0, drawn = 0;
+    for (std::size_t k = 0; k < asked.size(); ++k) {
+      all += asked[k];
+      drawn += asked[k] & drawn_[k];
     }
     return static_cast<float>(drawn) / static_cast<float>(std::max(all, 1));
   }
@@ -72,6 +80,10 @@ class Grid {
  private:
   static constexpr float kStep = 2;
 
+  picture::Point at(int column, int row) const {
+    return {placed_.area.x0 + (static_cast<float>(column) + 0.5f) * kStep,
+            placed_.area.y0 + (static_cast<float>(row) + 0.5f) * kStep};
+  }
   std::size_t index(int column, int row) const {
     return static_cast<std::size_t>(row) * static_cast<std::size_t>(columns_) +
            static_cast<std::size_t>(column);
@@ -85,7 +97,7 @@ class Grid {
          row < along(placed_.area.y0, area.y1, rows_); ++row) {
       for (int column = along(placed_.area.x0, area.x0, columns_);
            column < along(placed_.area.x0, area.x1, columns_); ++column) {
-        if ((row + column) % one_in == 0) drawn_[index(column, row)] = true;
+        if ((row + column) % one_in == 0) drawn_[index(column, row)] = 1;
       }
     }
   }
@@ -125,7 +137,7 @@ class Grid {
 
   const picture::Placed& placed_;
   const int columns_, rows_;
-  std::vector<bool> drawn_;
+  std::vector<unsigned char> drawn_;  ///< 1 or 0
 };
 
 /// Boxes that stand as one: rows that stand close together, strips on the axes of a matrix.
