@@ -49,7 +49,8 @@ class Window {
          const std::filesystem::path& home = {});
 
   Child& program() { return *program_; }
-  nlohmann::json map() const;
+  /// What is on screen, until the next call. A test that waits asks far more often than a frame is drawn.
+  const nlohmann::json& map() const;
   /// Whether the window has drawn what was sent last.
   bool answered(const nlohmann::json& map) const;
   int step() const;
@@ -90,6 +91,8 @@ class Window {
   const Display& display_;
   TemporaryFolder folder_;
   std::filesystem::path map_file_;
+  mutable std::string text_;    ///< of the map file when it was read last
+  mutable nlohmann::json map_;  ///< of that text
   std::unique_ptr<Child> program_;
   std::string id_;
   int frame_ = 0;  ///< the last one before the last input

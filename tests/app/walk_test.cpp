@@ -101,7 +101,7 @@ class Walk {
 
   /// There is a picture, and no other one is on its way.
   bool rests() const {
-    const json map = window.map();
+    const json& map = window.map();
     if (!map.is_object()) return false;
     bool device = false, progress = false;
     for (const json& part : map.at("parts")) {
@@ -715,7 +715,7 @@ TEST_CASE("a lesson's run is kept beside another one", "[walk]") {
     CHECK(eventually([&] { return lower(window.value("run_a")).starts_with(name + " "); }));
     CHECK(lower(window.value("run_b")).starts_with(name + " "));
     CHECK(window.value("run_a") != window.value("run_b"));
-    const json map = window.map();
+    const json& map = window.map();
     const auto of_a = std::count_if(
         map.at("parts").begin(), map.at("parts").end(),
         [](const json& part) { return part.at("id").get<std::string>().starts_with("a."); });
