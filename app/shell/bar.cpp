@@ -10,6 +10,7 @@ using ui::px;
 std::vector<const lab::Knob*> wanted_knobs(const LessonState& lesson, const Reading& reading) {
   std::vector<const lab::Knob*> knobs;
   const auto add = [&](const lab::Knob& knob) {
+    if (knob.kind == lab::KnobKind::text) return;  // a bar has no room for one
     if (std::find(knobs.begin(), knobs.end(), &knob) == knobs.end()) knobs.push_back(&knob);
   };
   if (reading.guide && reading.stop >= 0) {

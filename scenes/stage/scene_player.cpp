@@ -346,12 +346,11 @@ void ScenePlayer::follow_pointer(const Reel& reel, const ui::ShownPicture& shown
     return;
   }
   const picture::Act act = picture::act_of(shown.marks, *dragged_);
-  if (found != nullptr && found->key == dragged_->key) {  // a click: whom to follow
-    const bool can_be_followed = act.kind == picture::Act::set;
-    if (can_be_followed) pick(act.what, index_of(shown, *found, act.what.text()));
-  } else if (found != nullptr) {
-    request_ = scene().dropped(view, dragged_->key, found->key);
+  const bool is_click = found != nullptr && found->key == dragged_->key;
+  if (is_click && act.kind == picture::Act::set) {  // whom to follow
+    pick(act.what, index_of(shown, *found, act.what.text()));
   }
+  if (found != nullptr) request_ = scene().dropped(view, dragged_->key, found->key);
   dragged_.reset();
   ui::request_redraw();
 }
