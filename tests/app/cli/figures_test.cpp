@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "app/cli/ladder_text.hpp"
+#include "kernels/systems/fusion/ledger.hpp"
 #include "scenes/shared/course.hpp"
 #include "tests/catch.hpp"
 #include "tests/paths.hpp"
@@ -343,4 +344,57 @@ TEST_CASE("the text on experts quotes what was recorded", "[figures]") {
   says("experts/moe-routing",
        fmt::format("One-hot routing reaches {:.1f} TFLOP/s there, balanced {:.1f} TFLOP/s",
                    rate("packed", "one-hot", "64"), rate("packed", "balanced", "64")));
+}
+
+TEST_CASE("the text on fusion quotes what was recorded", "[figures]") {
+  const lab::Report& bench = recorded_bench("fusion");
+  const auto of = [&](const char* fusion, const char* rows, const char* column) {
+    return in(bench, "fusions", column, {{"fusion", fusion}, {"rows", rows}});
+  };
+  const char* const chain = "residual + RMSNorm + quantize";
+  says("systems/fusion", fmt::format("8192 rows of 4096 numbers take {:.2f} µs in three launches "
+                                     "and {:.2f} µs in one: {:.2f} times as "
+                                     "fast, with 13 / 7 = {:.2f} times the bytes. Norm and "
+                                     "quantization alone are {:.2f} times as fast",
+                                     of(chain, "8192", "apart"), of(chain, "8192", "together"),
+                                     of(chain, "8192", "times"), of(chain, "8192", "byte_ratio"),
+                                     of("RMSNorm + quantize", "8192", "times")));
+  says("systems/fusion",
+       fmt::format(
+           "three launches take {:.2f} µs on an H200, in a CUDA graph, and one takes {:.2f} µs.",
+           of(chain, "16", "apart"), of(chain, "16", "together")));
+  says("systems/fusion", fmt::format("a launch alone, which takes {:.2f} µs",
+                                     in(bench, "launches", "each", {{"rung", "in a graph"}})));
+  const auto held = [&](const char* values, const char* column) {
+    return in(bench, "held", column, {{"values", values}});
+  };
+  says("systems/fusion",
+       fmt::format("With 512, {:.0f} bytes of each thread", held("512", "local")));
+  says("systems/fusion", fmt::format("{:.0f} GB/s are left of {:.0f}", held("512", "bandwidth"),
+                                     held("32", "bandwidth")));
+  const auto norm = [&](const char* width) {
+    return in(bench, "widths", "fraction", {{"rung", "RMSNorm"}, {"width", width}});
+  };
+  says("systems/fusion",
+       fmt::format(
+           "rows of 16384 numbers at {:.0f} % of a copy's rate, and rows of 262144 at {:.0f} %",
+           100 * norm("16384"), 100 * norm("262144")));
+}
+
+TEST_CASE("the ledger of fusion predicts with what was recorded", "[figures]") {
+  const lab::Report& bench = recorded_bench("fusion");
+  const lab::Measurement* copy = bench.measurement("copy_bandwidth", "the device's own copy");
+  REQUIRE(copy != nullptr);
+  CHECK(fusion::kBytesPerMicrosecond == Approx(copy->value * 1e3).epsilon(0.03));
+  // What one launch less saves a single row, whose bytes are nothing.
+  double saved = 0;
+  int launches = 0;
+  for (const auto& [name, fewer] : {std::pair{"residual + RMSNorm", 1},
+                                    {"RMSNorm + quantize", 1},
+                                    {"residual + RMSNorm + quantize", 2},
+                                    {"SwiGLU + quantize", 1}}) {
+    saved += in(bench, "fusions", "saving", {{"fusion", name}, {"rows", "1"}});
+    launches += fewer;
+  }
+  CHECK(fusion::kMicrosecondsPerLaunch == Approx(saved / launches).epsilon(0.1));
 }

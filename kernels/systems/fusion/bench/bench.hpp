@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "kernels/base/lab/lesson.hpp"
+#include "kernels/systems/fusion/kernels.hpp"
+
+namespace tilestep::fusion {
+
+/// What the bench times.
+struct BenchSizes {
+  std::size_t numbers = std::size_t{1}
+                        << 27;  ///< of the rows at each width, BF16; a multiple of all widths
+  std::vector<int> widths = {1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144};
+  int width = 4096;  ///< of the chain
+  std::vector<int> rows = {1, 16, 64, 256, 8192};
+  int held_width = 16384;  ///< rows that ever fewer threads hold
+  std::size_t held_numbers = std::size_t{1} << 27;
+  std::vector<int> vocabularies = {32768, 131072, 262144};
+  std::size_t logits = std::size_t{1} << 27;
+  int launches = 64;  ///< in a graph
+  bool quick = false;
+
+  static BenchSizes of_quick() {
+    return {.widths = {4096, 32768}, .rows = {16, 8192}, .vocabularies = {131072}, .quick = true};
+  }
+  /// What the emulation does in a moment.
+  static BenchSizes tiny() {
+    return {.numbers = 4096,
+            .widths = {256, 2048},
+            .width = 256,
+            .rows = {1, 3},
+            .held_width = 16384,
+            .held_numbers = 16384,
+            .vocabularies = {1024},
+            .logits = 2048,
+            .launches = 2};
+  }
+};
+
+/// The bench with these sizes. The device can time. Throws Error (unavailable) below compute capability 9.0.
+lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes);
+
+}  // namespace tilestep::fusion

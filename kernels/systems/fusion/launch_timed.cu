@@ -1,0 +1,92 @@
+// Fusion: the timed launches of rows.cu. For a GPU each combination of steps is a kernel of its own; under emulation
+// one kernel has them all.
+
+#include "kernels/systems/fusion/launch.hpp"
+
+namespace tilestep::fusion::SIMT_BACKEND {
+namespace {
+
+/// Throws Error for a combination that is not compiled.
+void check_parts(const Parts& parts) {
+  constexpr Parts kAllowed[] = {
+      kAdd, kNorm, kQuantize, kAddNorm, kNormQuantize, kAddNormQuantize, kSwiglu, kSwigluQuantize};
+  bool found = false;
+  for (const Parts& one : kAllowed) found = found || one == parts;
+  if (!found) throw Error("fusion: this combination of steps is not compiled");
+}
+
+/// Calls `run` with the parts as the kernel has them.
+template <class Run>
+void with_parts(const Parts& parts, Run run) {
+#if defined(__CUDACC__)
+  const auto is = [&](auto chosen) {
+    using Chosen = decltype(chosen);
+    if (parts == Parts{Chosen::first, Chosen::norm, Chosen::quantize}) run(chosen);
+  };
+  is(Compiled<First::add, false, false>{});
+  is(Compiled<First::load, true, false>{});
+  is(Compiled<First::load, false, true>{});
+  is(Compiled<First::add, true, false>{});
+  is(Compiled<First::load, true, true>{});
+  is(Compiled<First::add, true, true>{});
+  is(Compiled<First::swiglu, false, false>{});
+  is(Compiled<First::swiglu, false, true>{});
+#else
+  run(parts);
+#endif
+}
+
+template <class Run>
+void with_held(int values, Run run) {
+  simt::with_constant<16, 32, 64, 128, 256, 512>("fusion: values of a thread", values, run);
+}
+
+simt::Launch holding_launch(int values, int width) {
+  simt::require_multiple("fusion: width", width, values * 32);
+  simt::require_within("fusion: threads of a row", width / values, 32, kMostThreads);
+  return simt::row_of_blocks("holding", 1, width / values, kStashAt);
+}
+
+}  // namespace
+
+void start_rows(simt::Device& device, const RowShape& shape, const Parts& parts,
+                const RowArrays& arrays) {
+  check_threads(shape.threads);
+  const int cluster = checked_cluster(shape);
+  const simt::Launch launch = launch_of("rows", shape, cluster);
+  with_packs(shape, cluster, [&](auto pack, auto held) {
+    using Pack = decltype(pack);
+    using Held = decltype(held);
+    const auto start = [&](auto chosen) {
+      simt::launch(device, launch, rows_kernel<Pack, Held::kPacks, Held::kShared, decltype(chosen)>,
+                   arrays_of<Pack>(arrays), rows_of(shape, cluster), chosen);
+    };
+    check_parts(parts);
+    // Rows that are read one by one are the rare case: one kernel has all steps.
+    if constexpr (Pack::kNumbers == 1) {
+      start(parts);
+    } else {
+      with_parts(parts, start);
+    }
+  });
+}
+
+void start_rows_holding(simt::Device& device, int values, const RowShape& shape,
+                        const RowArrays& arrays) {
+  simt::Launch launch = holding_launch(values, shape.width);
+  launch.grid = dim3(static_cast<unsigned>(shape.rows));
+  with_held(values, [&](auto held) {
+    simt::launch(device, launch, holding_kernel<held>, arrays_of<Wide<Dtype::bf16>>(arrays),
+                 rows_of(shape, 1));
+  });
+}
+
+simt::Resources holding(int values, int width) {
+  simt::Resources resources;
+  with_held(values, [&](auto held) {
+    resources = simt::resources_of(holding_launch(values, width), holding_kernel<held>);
+  });
+  return resources;
+}
+
+}  // namespace tilestep::fusion::SIMT_BACKEND
