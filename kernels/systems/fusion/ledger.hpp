@@ -48,8 +48,7 @@ enum class Kind {
 };
 Kind kind_of(Op op);
 
-/// Numbers of a row per number of the block's width: 1, 1.5 (QKV), 7 (gate and up) or 3.5.
-/// A tensor between operations, by the operation that writes it; `into` is what enters the block.
+/// A tensor that an operation reads or writes.
 struct Traffic {
   std::string tensor;
   double bytes = 0;     ///< per number of the block's width, of one token

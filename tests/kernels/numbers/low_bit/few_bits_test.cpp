@@ -166,7 +166,7 @@ constexpr GemvPlan kTablePlans[] = {
 
 TEST_CASE("GEMV of few bits: y is W · x of the bytes, in every plan, shape and order",
           "[low_bit]") {
-  Part part("GEMV of few bits", 4);
+  Part part("GEMV of few bits", 8);
   std::mt19937 random(11);
   for (const simt::EmulationOptions& order : kOrders) {
     const auto device = device_under_test(emulated_kernels(), order);
