@@ -74,7 +74,7 @@ const lab::Lesson& lesson() {
                {.rows = 3, .width = 127, .fuse = ""},
                {.rows = 5, .width = 1000, .dtype = Dtype::fp16, .block_choice = 0, .fuse = "8"},
                {.rows = 2, .width = 2056, .dtype = Dtype::fp32, .block_choice = 1, .fuse = "9"},
-               {.rows = 1, .width = 70000, .block_choice = 5}})
+               {.rows = 1, .width = 16400, .dtype = Dtype::fp32, .block_choice = 5}})
           .with_small_bench([](simt::Device& device, lab::Progress& progress) {
             return bench_report(device, progress, BenchSizes::tiny());
           });
