@@ -115,6 +115,12 @@ std::string FusionScene::sentence(Cursor cursor) const {
     return stays ? "Norm: unfused, n goes to memory; fused, nothing does."
                  : "Norm: n goes to memory in both.";
   }
+  const float scale = trace_.fused.stats.scale, right = trace_.unfused.stats.scale;
+  if (trace_.result.wrong > 0 && scale != right) {  // codes may be the same nevertheless
+    return fmt::format("Quantize: {}: codes times {}, unfused {}.", trace_.result.outcome,
+                       significant(static_cast<double>(scale), 3),
+                       significant(static_cast<double>(right), 3));
+  }
   if (!trace_.result.outcome.empty())
     return fmt::format("Quantize: codes go to memory; {}.", trace_.result.outcome);
   return fmt::format("Quantize: codes go to memory. In all {} per number, unfused {}.",

@@ -65,6 +65,7 @@ TEST_CASE("Fusion: wrong codes are crossed out", "[fusion_scene]") {
   CHECK(count_of(items_named(picture_at(*shown, end), "fused_memory"), State::wrong) > 0);
   CHECK(count_of(items_named(picture_at(*shown, end), "unfused_memory"), State::wrong) == 0);
   CHECK(contains(shown->sentence(end), "are wrong"));
+  CHECK(contains(shown->sentence(end), "codes times "));
   Fused sound;
   CHECK(count_of(items_named(picture_at(*sound, end), "fused_memory"), State::wrong) == 0);
 }
