@@ -889,13 +889,15 @@ function goHome(part) {
   }
 }
 
-/// Where the address leads: "#/coalescing/stop/4?stride=8", "#/glossary/warp", "#/".
-function follow() {
-  const [path, tail] = location.hash.slice(1).split('?'), parts = path.split('/').filter(Boolean);
+/// Where the address leads: "#/coalescing/stop/4?stride=8", "#/glossary/warp", "#/". A picture that arrives between
+/// a click on a link and its event writes its own address over the link's, which the event alone still has.
+function follow(event) {
+  const {hash} = event ? new URL(event.newURL) : location;
+  const [path, tail] = hash.slice(1).split('?'), parts = path.split('/').filter(Boolean);
   const [lesson, , stop] = parts, query = tail ? new URLSearchParams(tail) : null;
-  const home = location.hash.startsWith('#/') ? !lesson : !own;
+  const home = hash.startsWith('#/') ? !lesson : !own;
   if (home || lesson === 'glossary') {
-    if (!$('home')) return location.assign('../index.html' + location.hash);
+    if (!$('home')) return location.assign('../index.html' + hash);
     goHome(lesson);
     const term = parts[1] && $('term-' + parts[1]);
     if (term) term.focus();
@@ -908,7 +910,7 @@ function follow() {
       goHome('');
       return message(`There is no lesson '${wanted}'; there are ${known.join(', ')}.`);
     }
-    return location.assign((own ? '../' : '') + wanted + '/index.html' + location.hash);
+    return location.assign((own ? '../' : '') + wanted + '/index.html' + hash);
   }
   const number = Math.max(+stop || 1, 1);
   if (!now.core || now.lesson !== wanted || $('course').hidden) return openLesson(wanted, number, query);

@@ -223,6 +223,12 @@ TEST_CASE("a link names settings, and those that the page has not are said", "[b
   other->open(page_of("coalescing", tail + "?color=red"));
   other->wait_for(
       "document.getElementById('message').textContent.includes('no knob is called color')");
+  // As when a picture arrives between a click on a link and its event.
+  const std::string address = "#/coalescing" + tail;
+  other->evaluate("location.hash = " + json(address + "?colour=blue").dump() +
+                  "; history.replaceState(null, '', " + json(address).dump() + ")");
+  other->wait_for(
+      "document.getElementById('message').textContent.includes('no knob is called colour')");
   other->open((course() / "index.html").string() + "#/no-such-lesson");
   other->wait_for("document.getElementById('message').textContent.includes('no lesson')");
   other->open((course() / "index.html").string() + "#/glossary/warp");
