@@ -100,7 +100,7 @@ TEST_CASE(
     "mistake",
     "[inspect_right]") {
   const tests::KeptCache cache;
-  tests::Part part("inspect right", 3);
+  tests::Part part("inspect right", 4);
   for (const fs::path& file : programs("right")) {
     if (part.skips()) continue;
     INFO(file.stem().string());
@@ -114,7 +114,7 @@ TEST_CASE(
 
 TEST_CASE("inspect: each mistake is named, with its line, and nothing else is", "[inspect_wrong]") {
   const tests::KeptCache cache;
-  tests::Part part("inspect wrong", 3);
+  tests::Part part("inspect wrong", 4);
   for (const fs::path& file : programs("wrong")) {
     if (part.skips()) continue;
     INFO(file.stem().string());

@@ -8,6 +8,7 @@
 #include "tests/catch.hpp"
 #include "tests/faults/case.hpp"
 #include "tests/faults/faulty_window.hpp"
+#include "tests/part.hpp"
 #include "tests/paths.hpp"
 #include "tests/skip.hpp"
 
@@ -120,7 +121,9 @@ TEST_CASE(
   // A window that waits for the compiler or the run stands still for seconds; a loaded machine alone costs a tenth of one.
   const double most_ms = std::max(1000.0, 10 * good_ms);
   std::printf("a right kernel: %.0f ms\n", good_ms);
+  Part part("kernels that are wrong", 3);
   for (const WrongKernel& wrong : all_wrong()) {
+    if (part.skips()) continue;
     INFO(wrong.name);
     double gap_ms = 0;
     for (int tries = 0; tries < 3; ++tries) {  // others may have had the processors

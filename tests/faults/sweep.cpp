@@ -27,7 +27,7 @@ void check_sweep(const Sweep& sweep) {
   const TemporaryFolder clean_folder;
   const Aftermath clean = run_with(fault, clean_folder.path(), false);
   REQUIRE(clean.outcome.code == 0);
-  Part part(sweep.name, 6);
+  Part part(sweep.name, 9);
   for (bool met = true; met;) {
     if (part.skips() && n > 1) {
       n = next_of(sweep, n);

@@ -124,7 +124,7 @@ TEST_CASE(
     "of an edited kernel no formula is false, and what the reference contradicts is drawn as wrong",
     "[edited_words]") {
   const tests::KeptCache cache;
-  tests::Part part("edits of arithmetic", 3);
+  tests::Part part("edits of arithmetic", 5);
   for (const Edit& edit : kEdits) {
     if (part.skips()) continue;
     INFO(edit.lesson << ": " << edit.from << " became " << edit.to);
@@ -149,7 +149,7 @@ TEST_CASE(
 
 TEST_CASE("a kernel with one comment more is as right as the lesson's", "[edited_words]") {
   const tests::KeptCache cache;
-  tests::Part part("edits that change nothing", 4);
+  tests::Part part("edits that change nothing", 7);
   for (const lab::Lesson* lesson : lessons()) {
     if (part.skips()) continue;
     const std::string& id = lesson->info().id;
@@ -236,7 +236,7 @@ std::vector<Statement> recording_statements(std::string_view text) {
 TEST_CASE("a recording line that was taken out ends in a sentence or a failed check",
           "[edited_record]") {
   const tests::KeptCache cache;
-  tests::Part part("recording lines", 10);
+  tests::Part part("recording lines", 14);
   for (const auto& [lesson, file] : kDefaults) {
     const std::string path = "kernels/" + std::string(file);
     const std::string_view source = lab::asset(path);

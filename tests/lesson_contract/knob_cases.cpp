@@ -130,7 +130,7 @@ const std::vector<Settings>& some_knob_ends(const lab::Lesson& lesson) {
   static std::map<std::string, std::vector<Settings>> known;
   std::vector<Settings>& cases = known[lesson.info().id];
   if (!cases.empty()) return cases;
-  tests::Part part("knob ends of " + lesson.info().id, 8);
+  tests::Part part("knob ends of " + lesson.info().id, 12);
   for (const Settings& settings : knob_ends(lesson)) {
     if (!part.skips()) cases.push_back(settings);
   }

@@ -16,6 +16,7 @@
 #include "tests/lesson_contract/knob_cases.hpp"
 #include "tests/lesson_contract/layout.hpp"
 #include "tests/lesson_contract/pictures.hpp"
+#include "tests/part.hpp"
 #include "tests/scenes/scene_frame.hpp"
 
 using namespace tilestep;
@@ -61,8 +62,10 @@ void check_window(const lab::Lesson& lesson) {
     return scene->steps().tiles;
   }();
   int turn = 0;
+  tests::Part part("windows of " + lesson.info().id, 3);
   for (const float text_scale : {1.0f, 1.5f, 2.0f}) {
     for (const bool presenter : {false, true}) {
+      if (part.skips()) continue;
       app::ShellOptions options;
       options.lesson = lesson.info().id;
       options.presenter = presenter;

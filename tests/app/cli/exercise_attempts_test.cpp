@@ -53,9 +53,9 @@ struct Attempt {
 
 std::vector<Attempt> attempts_of(const std::string& lesson) {
   std::vector<Attempt> all;
-  tests::Part part("exercises of " + lesson, 7);
+  tests::Part part("exercises", 9);  // of all lessons' together, so that each day has as many
   for (const Exercise& one : lab::exercises()) {
-    if (one.lesson != lesson || part.skips()) continue;
+    if (part.skips() || one.lesson != lesson) continue;
     all.push_back({&one, "the hole", one.hole, "", false});
     // Spaced otherwise than in the source, so that it is no original.
     all.push_back({&one, "the solution", one.solution + "\n", "", true});

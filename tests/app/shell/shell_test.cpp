@@ -404,7 +404,7 @@ TEST_CASE("a frame costs little", "[ui_shell]") {
 }
 
 TEST_CASE("the place among the steps is written out", "[ui_shell]") {
-  tests::Part part("places", 3);
+  tests::Part part("places", 5);
   for (const lab::Lesson* lesson : lessons()) {
     if (part.skips()) continue;
     ShellOptions options;

@@ -225,7 +225,7 @@ float share_of(const nlohmann::json& part, ImVec2 screen) {
 
 TEST_CASE("what lies over the window holds together at every size and look", "[ui_sweep]") {
   const auto& lessons = tilestep::lessons();
-  tests::Part part("scenarios", 3);
+  tests::Part part("scenarios", 5);
   std::size_t turn = 0;  // of what is left out too: a scenario keeps its lesson
   for (const Scenario& scenario : scenarios()) {
     const lab::Lesson* lesson = lessons[turn++ % lessons.size()];
@@ -236,7 +236,7 @@ TEST_CASE("what lies over the window holds together at every size and look", "[u
 TEST_CASE("the questions of every lesson hold together at every size and look", "[ui_sweep]") {
   for (const Scenario& scenario : scenarios()) {
     if (std::string_view(scenario.name) != "question") continue;
-    tests::Part part("questions", 3);
+    tests::Part part("questions", 5);
     for (const lab::Lesson* lesson : tilestep::lessons()) {
       if (!part.skips()) sweep(scenario, lesson->info().id);
     }
@@ -269,7 +269,7 @@ TEST_CASE("the tour of the window holds together at every size and look", "[ui_s
 
 TEST_CASE("text stands out from what it is drawn on, in every lesson and both themes",
           "[ui_sweep]") {
-  tests::Part part("contrast", 5);
+  tests::Part part("contrast", 9);
   for (const lab::Lesson* lesson : tilestep::lessons()) {
     for (const ui::ThemeKind theme : {ui::ThemeKind::dark, ui::ThemeKind::light}) {
       for (const bool presenter : {false, true}) {

@@ -204,7 +204,7 @@ TEST_CASE("flash-3 backward: each wait, fence and release that is left out is na
   const Given in(p);
   const Exact exact = exact_answer(p, in);
   CHECK(named(p, in, exact, Fault::none) == "");
-  tests::Part part("what the backward pass leaves out", 5);
+  tests::Part part("what the backward pass leaves out", 8);
   for (const auto& [fault, says] : kCases) {
     if (part.skips()) continue;
     CAPTURE(static_cast<int>(fault));

@@ -102,7 +102,7 @@ void check_row(const Trace& trace) {
 TEST_CASE("a backward pass holds the lesson's checks for every pair of choices",
           "[attention_backward]") {
   const auto device = test_device();
-  tests::Part part("the backward pass's choices", 3);
+  tests::Part part("the backward pass's choices", 6);
   int seed = 0;
   for (const auto& choice : flash_attention::pairwise(kChoices)) {
     const Params params = params_of(choice, ++seed);
