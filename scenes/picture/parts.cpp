@@ -1,6 +1,7 @@
 #include "scenes/picture/parts.hpp"
 
 #include <algorithm>
+#include <string>
 
 #include "scenes/picture/placed.hpp"
 
@@ -72,6 +73,44 @@ Curve lane_end(Key key, Name x, Name lanes, double at, Text said, std::uint8_t t
           .about = about,
           .end = std::move(said),
           .ends_free = free};
+}
+
+// At one event all that had begun ends first, then what takes no time begins and ends, then the rest begins.
+Beats::Beats(const std::vector<std::pair<double, double>>& things, int most) {
+  std::vector<std::pair<double, bool>> moments;  // and whether something begins then
+  for (const auto& [begin, end] : things) {
+    moments.emplace_back(begin == end ? begin + 0.125 : begin + 0.5, true);
+    moments.emplace_back(begin == end ? end + 0.25 : end, false);
+  }
+  std::sort(moments.begin(), moments.end());
+  bool ended = true;
+  for (const auto& [moment, begins] : moments) {
+    if (begins && ended) starts_.push_back(moment);
+    ended = !begins;
+  }
+  most_ = std::max(most > 0 ? most : static_cast<int>(starts_.size()), 1);
+}
+
+int Beats::last_start(double moment) const {
+  const auto after = std::upper_bound(starts_.begin(), starts_.end(), moment);
+  return std::max(static_cast<int>(after - starts_.begin()) - 1, 0);
+}
+
+std::pair<double, double> Beats::of(double begin, double end, double now) const {
+  const bool at_once = begin == end;
+  const int first = last_start(begin + (at_once ? 0.125 : 0.5));
+  return {first, (at_once ? first : last_start(std::min(end, now + 0.5))) + 1};
+}
+
+Axis Beats::axis(Name name, int current) const {
+  Axis axis{.name = name, .kind = Axis::band, .count = most_, .group = 1, .focus = current};
+  for (int beat = 1; beat <= axis.count; ++beat) axis.names.push_back(std::to_string(beat));
+  axis.title = text("beats: order, not time", "order, not time", "beats");
+  axis.group_name = "beat";
+  axis.current_group = current;
+  axis.ticks = true;
+  axis.least_slot = 15;
+  return axis;
 }
 
 }  // namespace tilestep::picture

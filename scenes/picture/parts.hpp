@@ -1,5 +1,9 @@
 #pragma once
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "scenes/picture/picture.hpp"
 
 /// \file
@@ -17,5 +21,29 @@ void add_earlier(Picture& picture, const Picture& earlier, const std::string& na
 /// A total at the end of the bar on lane `key.i` of Spans; not `free`: in the box's right margin.
 Curve lane_end(Key key, Name x, Name lanes, double at, Text said, std::uint8_t tone = 0,
                Ref about = {}, bool free = true);
+
+/// Equal beats for things that begin and end at known events, but at unknown times: a beat ends where something begins
+/// after something else has ended. So things share a beat if, and only if, they overlapped.
+class Beats {
+ public:
+  /// Begin and end of each thing, as whole numbers; `end`: infinite if it has not ended. `most`: beats on the axis, if
+  /// their number is not known before the first; 0: as many as there are.
+  explicit Beats(const std::vector<std::pair<double, double>>& things = {}, int most = 0);
+  /// The beat of an event: what begins then has begun.
+  int at(double event) const { return last_start(event + 0.5); }
+  /// The beats of a thing, as ends on the axis: the end of the last beat until `now`.
+  std::pair<double, double> of(double begin, double end, double now) const;
+  /// Those that pass while something waits, which is seen by nothing else: a wait that is over in its beat has none.
+  std::pair<double, double> waits(double begin, double end, double now) const {
+    return {at(begin), end <= now ? at(end) : at(now) + 1};
+  }
+  /// A band of them, named from 1, in which the current one is shaded.
+  Axis axis(Name name, int current = -1) const;
+
+ private:
+  int last_start(double moment) const;
+  int most_ = 1;
+  std::vector<double> starts_;
+};
 
 }  // namespace tilestep::picture

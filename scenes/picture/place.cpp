@@ -123,7 +123,11 @@ void Placer::measure(Node& node) const {
     if (lowest != &box || axis.second) continue;
     if (words) node.bottom = height(Face::note) + px(4);
     const bool window = float(a.count) * px(a.least_slot) > area_.width();
-    if (a.kind == Axis::band && window) node.bottom += px(kOverview + 6);
+    const bool overview =
+        window && std::any_of(box.marks.begin(), box.marks.end(), [&](const Mark& mark) {
+          return use_of(mark).x == a.name && items_of(mark) && items_of(mark)->count == a.count;
+        });
+    if (a.kind == Axis::band && overview) node.bottom += px(kOverview + 6);
   }
   const bool in_row = side_by_side(box);
   float along = 0, across = 0;

@@ -63,9 +63,12 @@ void Placer::emit_groups(const Node& node, const Span& span, bool lowest) {
                              .state = state,
                              .layer = Layer::ground});
     }
-    const std::string name = fmt::format("{} {}", axis.group_name.text(), g);
+    const bool named = axis.group == 1 && !axis.names.empty();
+    const std::string name =
+        fmt::format("{} {}", axis.group_name.text(), named ? axis.names[g] : std::to_string(g));
     if (!lowest) continue;
     out_.said.push_back({key, name, std::string(word_for(state)), whole->second});
+    if (axis.ticks) continue;  // its items are named one by one
     const float middle = (area.x0 + area.x1) / 2, half = width(name, Face::note) / 2;
     if (middle - half < taken + px(6)) continue;
     say(name, {middle - half, node.inside.y1 + px(3)}, Face::note, ink_of(state), {key, 255});

@@ -511,14 +511,36 @@ void Placer::put(const Spans& m) {
     const float tall =
         items.glyph[k] > 0 ? room : std::min(room, std::max(px(kMostLying), thick(room)));
     const float top = lanes.begin(m.lane[k]) + (room - tall) / 2;
-    const float apart = to - from > px(5) ? px(1) : 0;
-    const Area area{from, top, std::max(to - apart, from + 1), top + tall - seam};
     const bool waste = items.state[k] == State::wasted;
-    put_item(items, k, area, waste ? Piece::hatch : Piece::fill).entry = Entry::from_left;
-    if (area.height() + px(3) < height(Face::mono_note) || area.width() < px(8)) continue;
+    const Piece::Kind kind = waste ? Piece::hatch : Piece::fill;
+    const Area whole{from, top, std::max(to - (to - from > px(5) ? px(1) : 0), from + 1),
+                     top + tall - seam};
     const std::string words = written(items, k);
-    if (width(words, Face::mono_note) + px(2) > area.width()) continue;
-    say_on(words, id(items, k), Face::mono_note, waste ? Ink::muted : Ink::on_piece);
+    const float wide = width(words, Face::mono_note) + px(2);
+    Area area = whole;  // of the words
+    if (time.band()) {
+      // A cell for each beat, so that nobody takes them for a length. The words are on one in the middle.
+      const int begin = std::max(static_cast<int>(m.begin[k]), time.first);
+      const int end = std::min(static_cast<int>(m.end[k]), time.first + time.count);
+      const auto cell = [&](int beat) {
+        const float x = time.begin(beat);
+        return Area{x, whole.y0, x + time.slot, whole.y1};
+      };
+      if (begin < end) stands(items.key(k), whole);
+      for (int beat = begin; beat < end; ++beat) {
+        const int part = (beat - static_cast<int>(m.begin[k])) % 100;
+        put_item(items, k, cell(beat), kind, part).entry = Entry::from_left;
+      }
+      if (begin >= end) continue;
+      if (const Area middle = cell((begin + end - 1) / 2); middle.width() >= wide) area = middle;
+    } else {
+      put_item(items, k, area, kind).entry = Entry::from_left;
+    }
+    if (area.height() + px(3) < height(Face::mono_note) || area.width() < px(8)) continue;
+    if (words.empty() || wide > area.width()) continue;
+    say_centered(words, area.center(), Face::mono_note, waste ? Ink::muted : Ink::on_piece,
+                 id(items, k));
+    out_.words.back().on = static_cast<int>(out_.pieces.size()) - 1;
   }
 }
 

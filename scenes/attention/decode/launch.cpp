@@ -98,6 +98,7 @@ std::vector<Axis> LaunchPicture::launch_axes() const {
           {.name = "round",
            .low = 0,
            .high = std::max(1.0, static_cast<double>(trace_.rounds())),
+           .step = trace_.rounds() < 10 ? 1.0 : 0.0,  // no half tiles
            .title = text("tiles"),
            .ticks = true}};
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "scenes/attention/flash_attention_3/scene.hpp"
 #include "scenes/shared/words.hpp"
@@ -33,9 +34,8 @@ int lane_of(const Span& span) {
 // ---- where things stand -----------------------------------------------------------------------------
 
 Extent FlashAttention3Scene::extent() const {
-  Axis time{.name = "time", .low = 0, .high = clocked_until()};
-  time.ticks = true;
-  time.title = emulated() ? text("events in order, not time", "events") : text("cycles");
+  Axis time{.name = "time", .high = clocked_until(), .title = text("cycles"), .ticks = true};
+  if (emulated()) time = beats_.axis("time");
   Axis lane = band_axis("lane", 2);
   lane.names = {"copies of K", "copies of V"};
   for (int c = 1; c <= consumers(); ++c) {
@@ -75,8 +75,13 @@ Picture FlashAttention3Scene::picture(const Extent& extent, const View& view) co
         notes_box(trace_, judged(now) ? result_sentence_of(trace_, false) : Text(), notes, true));
   }
   Box right = column({"beside"}, std::move(beside), {.rank = 1, .weight = 0.9f});
+  std::vector<Axis> axes = extent.axes;
+  for (Axis& axis : axes) {
+    const bool in_beats = emulated() && axis.name == Name("time");
+    if (in_beats) axis = beats_.axis("time", beats_.at(clock_at(now)));
+  }
   return {{marked(sentence(now), symbols(view)), {{brief(now)}}},
-          extent.axes,
+          std::move(axes),
           column({"all"}, {lanes(now), row({"below"}, {strips(now), std::move(right)})})};
 }
 
@@ -259,29 +264,36 @@ Box FlashAttention3Scene::lanes(const LaneMoment& now) const {
     marks[what].items.about = {{Name("tensor"), {}}, {Name("k_tile"), {}}};
     marks[what].x = "time";
     marks[what].lanes = "lane";
-    marks[what].now = at;
+    marks[what].now = emulated() ? beats_.at(at) + 1 : at;
   }
   int lanes = 2;
   std::map<int, double> taken;  // where a lane's last number ends
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Span& span = all[i].span;
     lanes = std::max(lanes, lane_of(span) + 1);
-    if (now.step == 0 || all[i].begin >= at) continue;
+    if (now.step == 0 || all[i].begin > at) continue;
+    const bool waits = span.what == Activity::waits, soft = span.what == Activity::softmax;
+    double begin = all[i].begin, end = std::min(all[i].end, at);
+    if (emulated()) {
+      std::tie(begin, end) =
+          waits ? beats_.waits(begin, all[i].end, at) : beats_.of(begin, all[i].end, at);
+    }
+    double& until = taken.try_emplace(lane_of(span), -1).first->second;
+    if (waits) begin = std::max(begin, until);
+    if (begin >= end) continue;
     Spans& mark = marks[static_cast<std::size_t>(span.what)];
     ++mark.items.count;
     mark.items.ids.push_back(static_cast<int>(i));
     mark.lane.push_back(lane_of(span));
-    mark.begin.push_back(all[i].begin);
-    mark.end.push_back(std::min(all[i].end, at));
+    mark.begin.push_back(begin);
+    mark.end.push_back(end);
     const bool of_k = span.what == Activity::scores || span.tensor == 'K';
     const bool of_v = span.what == Activity::values || span.tensor == 'V';
-    const bool waits = span.what == Activity::waits, soft = span.what == Activity::softmax;
     const Tensor tensor = of_k ? Tensor::k : of_v ? Tensor::v : Tensor::o;
     mark.items.tone.each.push_back(soft ? kSoftmax : waits ? std::uint8_t{0} : tone_of(tensor));
     mark.items.state.each.push_back(waits ? State::wasted : State::plain);
-    double& until = taken.try_emplace(lane_of(span), -1).first->second;
-    const bool free = all[i].begin >= until;
-    if (!waits) until = std::max(until, all[i].end);
+    const bool free = begin >= until;
+    if (!waits) until = std::max(until, end);
     mark.items.names.push_back(waits || !free    ? ""
                                : span.k_tile < 0 ? "O"
                                                  : std::to_string(span.k_tile));
@@ -290,7 +302,9 @@ Box FlashAttention3Scene::lanes(const LaneMoment& now) const {
     mark.items.about[1].second.each.push_back(mine ? span.k_tile : -1);
   }
   std::vector<Mark> drawn(marks.begin(), marks.end());
-  if (now.step > 0) drawn.emplace_back(Rule{{"now"}, "time", at, State::current});
+  if (now.step > 0 && !emulated()) {
+    drawn.emplace_back(Rule{{"now"}, "time", at, State::current});
+  }
   Box inner = box({"lanes"}, std::move(drawn), {},
                   {.weight = 1,
                    .least_width = 12,

@@ -15,6 +15,7 @@ using words::number;
 
 StepAxis FlashAttention3Scene::loaded(const flash_attention_3::Trace&) {
   clock_steps();
+  find_beats();
   const int all = steps_in_all();
   if (all > 0) events_.push_back({{1, 1}, "the first exponentials"});
   if (all > 1) events_.push_back({{all, 2}, "O is divided by ℓ and written"});
@@ -49,10 +50,6 @@ Bytes FlashAttention3Scene::shares_by(const LaneMoment& now, Tensor tensor) cons
 /// tile's scores come before this tile's products.
 void FlashAttention3Scene::clock_steps() {
   clocks_.clear();
-  event_clocks_.clear();
-  for (const flash_attention_3::Event& event : trace_.events) event_clocks_.push_back(event.clock);
-  std::sort(event_clocks_.begin(), event_clocks_.end());
-  event_clocks_.erase(std::unique(event_clocks_.begin(), event_clocks_.end()), event_clocks_.end());
   const int rows = trace_.chosen.query - trace_.chosen.q_tile * trace_.plan.block_q;
   const int lane = 1 + rows / 64;
   double last = 0;
@@ -62,7 +59,7 @@ void FlashAttention3Scene::clock_steps() {
         const bool mine = event.what == what && event.lane == lane &&
                           event.head == trace_.chosen.head &&
                           event.q_tile == trace_.chosen.q_tile && event.k_tile == step.k_tile;
-        if (mine) last = std::max(last, shown_clock(event.clock));
+        if (mine) last = std::max(last, static_cast<double>(event.clock));
       }
       clocks_.push_back(last);
     }
@@ -70,14 +67,10 @@ void FlashAttention3Scene::clock_steps() {
   if (!clocks_.empty()) clocks_.back() = clocked_until();
 }
 
-double FlashAttention3Scene::shown_clock(std::int64_t clock) const {
-  if (!emulated()) return static_cast<double>(clock);
-  const auto place = std::lower_bound(event_clocks_.begin(), event_clocks_.end(), clock);
-  return static_cast<double>(place - event_clocks_.begin());
-}
-
 double FlashAttention3Scene::clocked_until() const {
-  return event_clocks_.empty() ? 1 : std::max(shown_clock(event_clocks_.back()), 1.0);
+  std::int64_t last = 1;
+  for (const flash_attention_3::Event& event : trace_.events) last = std::max(last, event.clock);
+  return static_cast<double>(last);
 }
 
 double FlashAttention3Scene::clock_at(const LaneMoment& now) const {
@@ -92,7 +85,7 @@ std::vector<FlashAttention3Scene::LaneSpan> FlashAttention3Scene::lane_spans() c
   std::vector<LaneSpan> all;
   for (const Span& span : spans_of(trace_)) {
     if (span.lane < 0 || (span.lane == 0 && span.what == Activity::waits)) continue;
-    all.push_back({span, shown_clock(span.begin), shown_clock(span.end)});
+    all.push_back({span, static_cast<double>(span.begin), static_cast<double>(span.end)});
   }
   const auto product = [](const LaneSpan& each) {
     return each.span.what == Activity::scores || each.span.what == Activity::values;
@@ -104,9 +97,23 @@ std::vector<FlashAttention3Scene::LaneSpan> FlashAttention3Scene::lane_spans() c
                          other.span.begin < each.span.begin && other.end > each.begin &&
                          other.end < each.end;
       if (ahead) each.begin = other.end;
+      // Seen to be done only after a later one: in their order, it is over when that is issued.
+      const bool late = product(other) && other.span.lane == each.span.lane &&
+                        each.span.begin < other.span.begin && other.span.end <= each.span.end;
+      if (emulated() && late) each.end = std::min(each.end, static_cast<double>(other.span.begin));
     }
   }
   return all;
+}
+
+/// Without times, in beats: waits end none, since they only wait for the others.
+void FlashAttention3Scene::find_beats() {
+  std::vector<std::pair<double, double>> things;
+  for (const LaneSpan& each : lane_spans()) {
+    if (each.span.what != Activity::waits) things.emplace_back(each.begin, each.end);
+  }
+  if (!emulated()) things.clear();
+  beats_ = picture::Beats(things);
 }
 
 // ---- tables and hands -------------------------------------------------------------------------------

@@ -7,6 +7,7 @@
 
 #include "kernels/attention/flash_attention_3/lesson.hpp"
 #include "scenes/attention/shared/matrix_scene.hpp"
+#include "scenes/picture/parts.hpp"
 
 namespace tilestep::scenes {
 
@@ -30,8 +31,7 @@ class FlashAttention3Scene final
                                                     std::string_view column_id) const override;
 
   TileFate fate(const LaneMoment& now, int q_tile, int k_tile) const override;
-  /// The clock of the chosen block up to which things are shown. Under emulation, where clocks give only an order, it
-  /// is the clock's index among all clocks.
+  /// The clock of the chosen block up to which things are shown; under emulation clocks only give an order.
   double clock_at(const LaneMoment& now) const;
   /// The state at `cursor` in one plain sentence.
   std::string sentence(const LaneMoment& now) const;
@@ -39,7 +39,7 @@ class FlashAttention3Scene final
  private:
   Bytes shares_by(const LaneMoment& now, attention::Tensor tensor) const override;
   void clock_steps();
-  double shown_clock(std::int64_t clock) const;
+  void find_beats();
   double clocked_until() const;
   struct LaneSpan {
     flash_attention_3::Span span;
@@ -76,8 +76,8 @@ class FlashAttention3Scene final
   int consumers() const { return (trace_.plan.threads - 128) / 128; }
   bool emulated() const { return trace_.clock_unit == "words"; }
 
-  std::vector<double> clocks_;              ///< of each phase of each step
-  std::vector<std::int64_t> event_clocks_;  ///< sorted, unique
+  std::vector<double> clocks_;  ///< of each phase of each step
+  picture::Beats beats_;        ///< under emulation
 };
 
 }  // namespace tilestep::scenes

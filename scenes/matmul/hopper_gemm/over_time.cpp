@@ -18,27 +18,25 @@ using words::counted;
 
 namespace {
 
-constexpr float kNames = 5.4f;   ///< margin for the lane names, in line heights
-constexpr float kLane = 0.98f;   ///< least height of a lane, in line heights
-constexpr int kMostOnPage = 12;  ///< k-tiles that the lanes show side by side
+constexpr float kNames = 5.4f;  ///< margin for the lane names, in line heights
+constexpr float kLane = 0.98f;  ///< least height of a lane, in line heights
 
 /// Spans of one kind: a bar from here to there, each about a k-tile.
 class Bars_ {
  public:
-  Bars_(const HopperMoment& moment, Name name, double from, double now, Name x = "order")
-      : moment_(moment), from_(from) {
+  Bars_(const HopperMoment& moment, Name name, double now, Name x = "order") : moment_(moment) {
     spans_.items = items(name, 0);
     spans_.x = x;
     spans_.lanes = "lane";
     spans_.now = now;
     spans_.items.act = {Act::pick, "k-tile"};
   }
-  /// Adds nothing if it has not begun, or ended before the shown range.
+  /// Adds nothing if it has not begun.
   void add(int key, int lane, double begin, double end, State state, int k_tile, bool picked,
            std::string name = {}) {
     if (end != kNever && end < begin) return;  // a broken kernel: ended before it began
     const double to = end == kNever ? spans_.now : std::min(end, spans_.now);
-    if (begin == kNever || begin > spans_.now || to < from_) return;
+    if (begin == kNever || begin > spans_.now) return;
     ++spans_.items.count;
     spans_.items.ids.push_back(key);
     spans_.lane.push_back(lane);
@@ -49,7 +47,7 @@ class Bars_ {
     spans_.items.tone.each.push_back(hatched ? std::uint8_t{0} : moment_.tone_of(k_tile));
     spans_.items.flags.each.push_back(picked ? kPicked : kNone);
     // A bar that begins before its predecessor ends has no room for its number.
-    double& taken = taken_.try_emplace(lane, from_).first->second;
+    double& taken = taken_.try_emplace(lane, 0).first->second;
     spans_.items.names.push_back(spans_.begin.back() < taken ? std::string() : std::move(name));
     taken = std::max(taken, spans_.end.back());
     about_.push_back(k_tile);
@@ -62,7 +60,6 @@ class Bars_ {
  private:
   const HopperMoment& moment_;
   Spans spans_;
-  double from_;
   std::map<int, double> taken_;  ///< until when, by lane
   std::vector<int> about_;
 };
@@ -84,18 +81,6 @@ Axis HopperGemmScene::traced_lanes() const {
   return lanes;
 }
 
-/// A page of the events, if there are more k-tiles than fit side by side.
-Axis HopperGemmScene::order_axis(const HopperMoment& now) const {
-  Axis axis{.name = "order", .high = std::max(1.0, double(trace_.steps())), .ticks = true};
-  axis.title = text("events in order, no time", "events");
-  const int pages = (all_k_tiles() + kMostOnPage - 1) / kMostOnPage;
-  if (pages < 2) return axis;
-  const double length = std::ceil(axis.high / pages);
-  axis.low = std::floor(now.events / length) * length;
-  axis.high = axis.low + length;
-  return axis;
-}
-
 /// The subject of the last event is current.
 State HopperGemmScene::lit(const HopperMoment& now, int k_tile, std::initializer_list<What> whats,
                            int lane, State otherwise) const {
@@ -105,62 +90,99 @@ State HopperGemmScene::lit(const HopperMoment& now, int k_tile, std::initializer
                                                                             : otherwise;
 }
 
-/// Bars that grow up to the cursor: waits are hatched, copies in flight dim.
-Box HopperGemmScene::lanes(const HopperMoment& now, int followed) const {
-  const double at = now.events, from = order_axis(now).low;
-  const auto bars = [&](Name name) { return Bars_(now, name, from, at); };
-  Bars_ empty = bars("wait_empty"), copy = bars("copy"), held = bars("held"),
-        full = bars("wait_full"), product = bars("product"), storing = bars("storing");
+/// The activities until the cursor, by their events. Waits are hatched, copies in flight dim.
+std::vector<HopperGemmScene::Activity> HopperGemmScene::activities(const HopperMoment& now) const {
+  std::vector<Activity> all;
   const int stages = has_producer() ? 1 : 0, first = stages + trace_.stages,
             each = has_wgmma() ? 2 : 1;
+  const auto add = [&](Name what, int key, int lane, int begin, int end, State state, int k) {
+    // A broken kernel's may end before they began.
+    if (begin != kNever && (end == kNever || begin <= end)) {
+      all.push_back({what, key, lane, begin, end, state, k});
+    }
+  };
   for (const auto& [k, life] : now.lives) {
-    const bool picked = k == followed;
-    const std::string name = std::to_string(k);
     int there = has_tma() ? life.flips : life.copies, gone = all_released(life) ? 0 : kNever;
     for (int c = 0; c < trace_.consumers; ++c) {
       if (gone != kNever) gone = std::max(gone, life.releases[c]);
       // The watching thread may see it late: by its use it had arrived.
-      if (there == kNever && !broken()) there = life.issues[c];
+      const int used = life.issues[c];
+      if (!broken() && used != kNever && (there == kNever || used < there)) there = used;
     }
     // A barrier of a broken kernel may flip for bytes that were not announced.
     if (there != kNever) there = std::max(there, life.copies);
-    const State arrives = lit(now, k, {What::copies, What::flips}, 0, State::plain);
-    empty.add(k, 0, life.waits_empty, life.expects, State::wasted, k, false);
+    add("wait_empty", k, 0, life.waits_empty, life.expects, State::wasted, k);
     if (has_tma()) {
-      copy.add(k, stages + life.stage, life.copies, there,
-               lit(now, k, {What::copies, What::lands}, 0, State::to_come), k, picked, name);
+      add("copy", k, stages + life.stage, life.copies, there,
+          lit(now, k, {What::copies, What::lands, What::flips}, 0, State::to_come), k);
     }
-    held.add(k, stages + life.stage, there, gone, arrives, k, picked, name);
+    add("held", k, stages + life.stage, there, gone, lit(now, k, {What::copies}, 0, State::plain),
+        k);
     const auto before = now.lives.find(k - 1);
     for (int c = 0; c < trace_.consumers; ++c) {
       const int lane = first + each * c;
-      full.add(2 * k + c, lane, life.waits_full[c], life.issues[c], State::wasted, k, false);
-      // The tensor cores run one after another: a queued product has no bar yet.
+      add("wait_full", 2 * k + c, lane, life.waits_full[c], life.issues[c], State::wasted, k);
+      // The tensor cores run one after another: a queued product has not begun.
       int begin = life.issues[c];
       if (has_wgmma() && begin != kNever && before != now.lives.end() &&
           before->second.issues[c] != kNever) {
         begin =
             before->second.waited[c] == kNever ? kNever : std::max(begin, before->second.waited[c]);
       }
-      product.add(2 * k + c, lane + each - 1, begin, life.waited[c],
-                  lit(now, k, {What::issues, What::commits, What::waited}, c + 1, State::plain), k,
-                  picked, name);
+      add("product", 2 * k + c, lane + each - 1, begin, life.waited[c],
+          lit(now, k, {What::issues, What::commits, What::waited}, c + 1, State::plain), k);
     }
   }
   for (const auto& [tile, begun] : now.stores) {
     const auto stored = now.stored.find(tile);
     for (int c = 0; c < trace_.consumers; ++c) {
       const int end = stored == now.stored.end() ? kNever : stored->second[c];
-      storing.add(2 * tile + c, first + each * c, begun[c], end, State::plain, -1, false, "C");
+      add("storing", 2 * tile + c, first + each * c, begun[c], end, State::plain, -1);
     }
   }
+  return all;
+}
+
+/// The order of the whole trace in beats. Waits end none, since they only wait for the others.
+void HopperGemmScene::find_beats() {
+  std::vector<std::pair<double, double>> things;
+  for (const Activity& each : activities(moment({trace_.steps(), 0}))) {
+    if (each.state == State::wasted) continue;
+    things.emplace_back(each.begin, each.end == kNever ? double(INFINITY) : each.end);
+  }
+  // One each for a k-tile's copy, stay in a stage and products, and for each stored part of C, at most.
+  const int tiles = std::max(static_cast<int>(trace_.tiles.size()), 1);
+  beats_ = Beats(things, all_k_tiles() * (2 + trace_.readers()) + tiles * trace_.consumers);
+}
+
+/// What went on in each beat, up to the cursor.
+Box HopperGemmScene::lanes(const HopperMoment& now, int followed) const {
+  const int at = beats_.at(now.events);
+  std::map<Name, Bars_> bars;
+  constexpr Name kNames_[] = {"wait_empty", "copy", "held", "wait_full", "product", "storing"};
+  for (const Name name : kNames_) bars.emplace(name, Bars_(now, name, at + 1));
+  for (const Activity& each : activities(now)) {
+    const double until = each.end == kNever ? double(INFINITY) : each.end;
+    const bool waits = each.state == State::wasted;
+    const auto [begin, end] = waits ? beats_.waits(each.begin, until, now.events)
+                                    : beats_.of(each.begin, until, now.events);
+    if (begin >= end) continue;
+    bars.at(each.what).add(each.key, each.lane, begin, end, each.state, each.k_tile,
+                           !waits && each.k_tile == followed,
+                           waits             ? std::string()
+                           : each.k_tile < 0 ? "C"
+                                             : std::to_string(each.k_tile));
+  }
+  std::vector<Mark> marks;
+  for (auto& [name, each] : bars) marks.emplace_back(each.done());
   // Each lane has room for its name and its bars' numbers, unless there are too many lanes.
-  const float least =
-      std::clamp(kLane * static_cast<float>(first + each * trace_.consumers), 5.0f, 6.2f);
-  return box({"lanes"},
-             {empty.done(), copy.done(), held.done(), full.done(), product.done(), storing.done(),
-              Rule{{"now"}, "order", at, State::current}},
-             {}, {.weight = 1.6f, .least_width = 11, .least_height = least, .left = kNames});
+  const auto lanes = static_cast<float>((has_producer() ? 1 : 0) + trace_.stages +
+                                        (has_wgmma() ? 2 : 1) * trace_.consumers);
+  return box({"lanes"}, std::move(marks), {},
+             {.weight = 1.6f,
+              .least_width = 11,
+              .least_height = std::clamp(kLane * lanes, 5.0f, 6.2f),
+              .left = kNames});
 }
 
 // ---- in cycles -----------------------------------------------------------------------------------
@@ -205,9 +227,9 @@ Axis HopperGemmScene::timed_lanes() const {
 /// at the measured pace. The time of a product alone is known; the rest is idle.
 Box HopperGemmScene::in_cycles(const HopperMoment& now) const {
   const double alone = timed_.front().cycles - products_;  // a copy's: one stage overlaps nothing
-  const auto bars = [&](Name name) { return Bars_(now, name, 0, kCycles, "cycles"); };
+  const auto bars = [&](Name name) { return Bars_(now, name, kCycles, "cycles"); };
   Bars_ copies = bars("timed_copy"), idle = bars("timed_idle"), products = bars("timed_product"),
-        rates(now, "rate", 0, kRate, "rate");
+        rates(now, "rate", kRate, "rate");
   std::vector<Mark> marks;
   const int lane = now.last == nullptr ? 0 : now.last->lane;
   for (const TimedRing& ring : timed_) {

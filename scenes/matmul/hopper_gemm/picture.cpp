@@ -59,7 +59,7 @@ Extent HopperGemmScene::extent() const {
   Axis plain_banks = banks;
   plain_banks.name = "plain_bank";
   return {
-      {order_axis({}), timed_.empty() ? traced_lanes() : timed_lanes(),
+      {beats_.axis("order"), timed_.empty() ? traced_lanes() : timed_lanes(),
        Axis{.name = "cycles",
             .high = kCycles,
             .fixed = true,
@@ -89,7 +89,7 @@ Picture HopperGemmScene::picture(const Extent& extent, const View& view) const {
   const HopperMoment now = moment(view.cursor);
   const int k = followed(view, now);
   std::vector<Axis> axes = extent.axes;
-  axes.front() = order_axis(now);
+  if (now.events > 0) axes.front() = beats_.axis("order", beats_.at(now.events));
   Box left = column({"left"},
                     {timed_.empty() ? lanes(now, k) : in_cycles(now),
                      judged(now) && !trace_.wrong.empty() ? fragments() : swizzle(view)},

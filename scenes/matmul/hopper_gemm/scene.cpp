@@ -24,6 +24,7 @@ StepAxis HopperGemmScene::loaded(const hopper_gemm::Trace&) {
                          [](const hopper_gemm::Event& event) { return event.clock > 0; });
   find_events();
   find_timed();
+  find_beats();
   return {trace_.steps(), 1, "event", {}, kTable, 0, {}, "k-tile", ends_};
 }
 

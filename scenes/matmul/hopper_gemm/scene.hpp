@@ -10,6 +10,7 @@
 
 #include "kernels/matmul/hopper_gemm/lesson.hpp"
 #include "scenes/matmul/hopper_gemm/tile_layout.hpp"
+#include "scenes/picture/parts.hpp"
 #include "scenes/shared/scene_of.hpp"
 
 namespace tilestep::scenes {
@@ -121,7 +122,15 @@ class HopperGemmScene final : public SceneOf<hopper_gemm::Trace> {
   picture::Axis timed_lanes() const;
   picture::Box in_cycles(const HopperMoment& now) const;
   picture::Axis traced_lanes() const;
-  picture::Axis order_axis(const HopperMoment& now) const;
+  /// A bar of the lanes, by its events.
+  struct Activity {
+    picture::Name what;
+    int key, lane, begin, end;  ///< `end`: kNever if it has not ended
+    picture::State state;
+    int k_tile;
+  };
+  std::vector<Activity> activities(const HopperMoment& now) const;
+  void find_beats();
   picture::State lit(const HopperMoment& now, int k_tile,
                      std::initializer_list<hopper_gemm::What> whats, int lane,
                      picture::State otherwise) const;
@@ -178,6 +187,7 @@ class HopperGemmScene final : public SceneOf<hopper_gemm::Trace> {
   const hopper_gemm::BlockTile& tile(int number) const;
 
   hopper_gemm::Params params_;
+  picture::Beats beats_;                ///< of the trace's activities
   std::vector<TimedRing> timed_;        ///< empty: no bench timed this kernel's case
   const lab::Report* bench_ = nullptr;  ///< that timed them
   double products_ = 0;                 ///< cycles of a k-tile's products alone

@@ -8,6 +8,7 @@
 
 #include "scenes/picture/look.hpp"
 #include "scenes/picture/paint.hpp"
+#include "scenes/picture/parts.hpp"
 #include "tests/catch.hpp"
 #include "tests/scenes/picture/stubs.hpp"
 
@@ -676,4 +677,40 @@ TEST_CASE("what is lit at the edge of a picture has its outline in it", "[pictur
     CHECK(outline.x1 + half <= area.x1);
     CHECK(outline.y1 + half <= area.y1);
   }
+}
+
+TEST_CASE("beats: things share one if they overlapped, and one that takes no time has its own",
+          "[picture]") {
+  // 0 and 1 overlap; 2 follows both; 3 takes no time after 2; 4 begins when 3 is over and does not end.
+  const Beats beats({{1, 4}, {2, 5}, {5, 6}, {6, 6}, {6, INFINITY}}, 5);
+  const auto of = [&](double begin, double end) { return beats.of(begin, end, 9); };
+  CHECK(of(1, 4) == std::pair(0.0, 1.0));
+  CHECK(of(2, 5) == std::pair(0.0, 1.0));
+  CHECK(of(5, 6) == std::pair(1.0, 2.0));
+  CHECK(of(6, 6) == std::pair(2.0, 3.0));
+  CHECK(of(6, INFINITY) == std::pair(3.0, 4.0));
+  CHECK(beats.of(1, 4, 3) == std::pair(0.0, 1.0));
+  CHECK(beats.at(0) == 0);
+  CHECK(beats.at(5) == 1);
+
+  // On screen each beat is a cell, all of one width, and the number is on one in the middle.
+  Picture picture;
+  picture.axes = {beats.axis("order", 2), {.name = "lane", .kind = Axis::band, .count = 1}};
+  Spans spans{items("bar", 1), {0}, {0}, {3}, 3, "order", "lane"};
+  spans.items.names = {"7"};
+  picture.root = box({"lanes"}, {spans});
+  CHECK(problems(picture) == std::vector<std::string>{});
+  const Typewriter metrics;
+  const Placed placed = place(picture, {0, 0, 400, 100}, metrics);
+  std::vector<Area> cells;
+  for (const Piece& piece : placed.pieces) {
+    if (piece.of.key.name == "bar") cells.push_back(piece.area);
+  }
+  REQUIRE(cells.size() == 3);
+  for (const Area& cell : cells) CHECK(std::abs(cell.width() - cells[0].width()) < 0.1f);
+  CHECK(cells[0].x1 < cells[1].x0);
+  const auto number = std::find_if(placed.words.begin(), placed.words.end(),
+                                   [](const Words& words) { return words.text == "7"; });
+  REQUIRE(number != placed.words.end());
+  CHECK(cells[1].holds(number->area.center()));
 }

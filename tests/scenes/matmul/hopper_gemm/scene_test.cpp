@@ -61,38 +61,72 @@ class Order {
   std::map<std::tuple<What, int, int>, int> at_;
 };
 
-/// The bars of one kind: what each begins with, what it ends with, and of whom.
-struct Kind {
-  const char* name;
-  What begin, end;
-  int lane;  ///< 1: of both consumers
+/// A bar on screen: its beats, and the events that it begins and ends with.
+struct Bar {
+  double from, to;
+  int lane;
+  double begins, ends;  ///< `ends`: infinite if it has not ended
 };
-constexpr Kind kKinds[] = {{"wait_empty", What::waits_empty, What::expects, 0},
-                           {"wait_full", What::waits_full, What::issues, 1},
-                           {"storing", What::stores, What::stored, 1}};
 
-void check_bars(const HopperGemmScene& scene, int step) {
+/// All bars but waits, with their events by another way than the scene's.
+std::vector<Bar> bars_of(const HopperGemmScene& scene, const Picture& picture, int step) {
   const hopper_gemm::Trace& trace = scene.trace();
-  const double now = step;
   const Order order(trace, step);
-  const Picture picture = picture_at(scene, step);
-  for (const Kind& kind : kKinds) {
-    CAPTURE(kind.name);
-    const Spans* spans = mark_of<Spans>(picture, kind.name);
-    REQUIRE(spans != nullptr);
-    CHECK(spans->now == now);
-    for (int i = 0; i < spans->items.count; ++i) {
-      const int id = spans->items.ids[i];
-      const int number = kind.lane > 0 ? id / 2 : id, lane = kind.lane > 0 ? 1 + id % 2 : 0;
-      CHECK(spans->begin[i] == order.at(kind.begin, lane, number));
-      CHECK(spans->end[i] == order.at(kind.end, lane, number).value_or(now));
-    }
-  }
-  for (const char* name : {"copy", "held", "product"}) {
+  const auto event = [&](What what, int lane, int number) {
+    return order.at(what, lane, number).value_or(INFINITY);
+  };
+  const auto landed = [&](int k) {
+    if (!hopper_gemm::has_tma(trace.variant)) return event(What::copies, 0, k);
+    return std::min(std::min(event(What::flips, 0, k), event(What::flips, -1, k)),
+                    std::min(event(What::issues, 1, k), event(What::issues, 2, k)));
+  };
+  std::vector<Bar> bars;
+  const auto add = [&](const char* name, const auto& events) {
     const Spans* spans = mark_of<Spans>(picture, name);
     for (int i = 0; spans != nullptr && i < spans->items.count; ++i) {
-      CHECK(spans->begin[i] <= spans->end[i]);
-      CHECK(spans->end[i] <= now);
+      const auto [begins, ends] = events(spans->items.ids[i]);
+      CAPTURE(step, name, spans->items.ids[i]);
+      CHECK(begins <= step);
+      CHECK(spans->begin[i] < spans->end[i]);
+      CHECK(spans->end[i] <= spans->now);
+      if (std::isinf(ends)) CHECK(spans->end[i] == spans->now);
+      bars.push_back({spans->begin[i], spans->end[i], spans->lane[i], begins, ends});
+    }
+  };
+  using Events = std::pair<double, double>;
+  add("copy", [&](int k) { return Events(event(What::copies, 0, k), landed(k)); });
+  add("held", [&](int k) {
+    double released = 0;
+    int readers = 0;
+    for (const int lane : {1, 2}) {
+      if (!order.at(What::releases, lane, k)) continue;
+      ++readers;
+      released = std::max(released, event(What::releases, lane, k));
+    }
+    return Events(landed(k), readers == trace.readers() ? released : INFINITY);
+  });
+  add("product", [&](int id) {
+    const int k = id / 2, lane = 1 + id % 2;
+    const bool after = trace.variant != hopper_gemm::Variant::mma_sync &&
+                       order.at(What::issues, lane, k - 1).has_value();
+    const double before = after ? event(What::waited, lane, k - 1) : 0;
+    return Events(std::max(event(What::issues, lane, k), before), event(What::waited, lane, k));
+  });
+  add("storing", [&](int id) {
+    return Events(event(What::stores, 1 + id % 2, id / 2), event(What::stored, 1 + id % 2, id / 2));
+  });
+  return bars;
+}
+
+void check_bars(const HopperGemmScene& scene, int step) {
+  const std::vector<Bar> bars = bars_of(scene, picture_at(scene, step), step);
+  for (const Bar& one : bars) {
+    for (const Bar& other : bars) {
+      CAPTURE(step, one.lane, one.begins, one.ends, other.lane, other.begins, other.ends);
+      if (&one == &other) continue;
+      // Beats say what ended before what began, and nothing else.
+      CHECK((one.to <= other.from) == (one.ends <= other.begins));
+      if (one.lane == other.lane) CHECK((one.to <= other.from || other.to <= one.from));
     }
   }
 }
@@ -326,20 +360,17 @@ TEST_CASE("Hopper GEMM: C's tiles have the numbers of the launch's order", "[hop
   }
 }
 
-TEST_CASE("Hopper GEMM: the page of the events that is shown holds the cursor",
-          "[hopper_gemm_scene]") {
+TEST_CASE("Hopper GEMM: the current beat is shaded, and never goes back", "[hopper_gemm_scene]") {
   const HopperGemmScene scene = scene_of(of("persistent", {{"k", std::int64_t{1000}}}));
-  double before = 0;
-  std::set<double> pages;
-  for (int step = 0; step <= scene.trace().steps(); step += 5) {
+  int before = 0;
+  for (int step = 1; step <= scene.trace().steps(); step += 5) {
     const picture::Axis order = picture_at(scene, step).axes.front();
-    CHECK(order.low <= step);
-    CHECK(step <= order.high);
-    CHECK(order.low >= before);
-    before = order.low;
-    pages.insert(order.low);
+    CHECK(order.kind == picture::Axis::band);
+    CHECK(order.current_group >= before);
+    CHECK(order.focus == order.current_group);
+    before = order.current_group;
   }
-  CHECK(pages.size() > 1);
+  CHECK(before > 40);
 }
 
 TEST_CASE("Hopper GEMM: without a clock nothing is said about what overlapped",
