@@ -10,7 +10,6 @@
 #include "kernels/base/lab/json.hpp"
 #include "kernels/base/lab/sentence.hpp"
 #include "scenes/picture/parts.hpp"
-#include "scenes/shared/spans.hpp"
 
 namespace tilestep::scenes {
 

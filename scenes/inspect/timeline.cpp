@@ -7,7 +7,6 @@
 
 #include "kernels/base/lab/sentence.hpp"
 #include "scenes/picture/parts.hpp"
-#include "scenes/shared/spans.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {

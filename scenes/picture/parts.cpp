@@ -75,6 +75,44 @@ Curve lane_end(Key key, Name x, Name lanes, double at, Text said, std::uint8_t t
           .ends_free = free};
 }
 
+Box labelled(Key key, Box inner, Text label, const Layout& layout) {
+  return labelled(key, std::vector<Box>{std::move(inner)}, std::move(label), layout);
+}
+
+Box labelled(Key key, std::vector<Box> boxes, Text label, const Layout& layout) {
+  Box made = column(key, std::move(boxes), layout);
+  made.label = std::move(label);
+  return made;
+}
+
+SpanList::SpanList(Name name, Name x, Name lanes, Name about_what) : of(about_what) {
+  spans.items = items(name, 0);
+  spans.x = x;
+  spans.lanes = lanes;
+}
+
+void SpanList::add(Bar bar) {
+  Items& items = spans.items;
+  ++items.count;
+  if (bar.id >= 0) items.ids.push_back(bar.id);
+  spans.lane.push_back(bar.lane);
+  spans.begin.push_back(bar.begin);
+  spans.end.push_back(bar.end);
+  spans.now = std::max(spans.now, bar.end);
+  items.state.each.push_back(bar.state);
+  items.tone.each.push_back(bar.tone);
+  items.flags.each.push_back(bar.flags);
+  items.glyph.each.push_back(bar.lanes);
+  items.names.push_back(std::move(bar.name));
+  about.push_back(bar.about);
+}
+
+Spans SpanList::made(double now) {
+  spans.now = now;
+  if (!of.empty()) spans.items.about.insert(spans.items.about.begin(), {of, {-1, about}});
+  return std::move(spans);
+}
+
 // At one event all that had begun ends first, then what takes no time begins and ends, then the rest begins.
 Beats::Beats(const std::vector<std::pair<double, double>>& things, int most) {
   std::vector<std::pair<double, bool>> moments;  // and whether something begins then

@@ -22,6 +22,35 @@ void add_earlier(Picture& picture, const Picture& earlier, const std::string& na
 Curve lane_end(Key key, Name x, Name lanes, double at, Text said, std::uint8_t tone = 0,
                Ref about = {}, bool free = true);
 
+/// A box with a margin for an axis, its label above.
+Box labelled(Key key, Box inner, Text label, const Layout& layout);
+Box labelled(Key key, std::vector<Box> boxes, Text label, const Layout& layout);
+
+/// Spans, added one by one. Without ids they are numbered.
+struct SpanList {
+  struct Bar {
+    int lane = 0;
+    double begin = 0, end = 0;
+    State state = State::plain;
+    std::uint8_t tone = 0;
+    std::string name = {};
+    int about = -1;  ///< the number of what it is about
+    int id = -1;
+    std::uint8_t lanes = 0, flags = kNone;  ///< `lanes`: as Spans::items.glyph
+  };
+  Spans spans;
+  std::vector<int> about;
+  Name of;
+
+  /// `about_what`: what `Bar::about` are numbers of.
+  SpanList(Name name, Name x, Name lanes, Name about_what = {});
+  void add(Bar bar);
+  int count() const { return spans.items.count; }
+  double end() const { return count() > 0 ? spans.end.back() : 0; }  ///< of the last one
+  Spans made(double now);
+  Spans made() { return made(spans.now); }  ///< until the last end
+};
+
 /// Equal beats for things that begin and end at known events, but at unknown times: a beat ends where something begins
 /// after something else has ended. So things share a beat if, and only if, they overlapped.
 class Beats {

@@ -370,9 +370,9 @@ Box AttentionBackwardScene::passes(const BackwardMoment& now) const {
                                       spans->now, text(bytes_text(1000 * spans->now)), 0, {},
                                       false));
   }
-  Box made = column({"passes"}, {std::move(lanes)}, {.rank = 5, .weight = 0.1f});
-  made.label = text("bytes: weights recomputed, or kept", "bytes of a pass");
-  return made;
+  return labelled({"passes"}, std::move(lanes),
+                  text("bytes: weights recomputed, or kept", "bytes of a pass"),
+                  {.rank = 5, .weight = 0.1f});
 }
 
 // ---- tooltips ---------------------------------------------------------------------------------------------

@@ -147,11 +147,11 @@ Box LaunchPicture::cache(Cursor cursor) const {
   return labelled(
       {"cache"}, box({"cache_rows"}, {cells}, {}, {.left = 2}),
       text(fmt::format("cache by request, {} tokens per cell", tile), "cache, by request", "cache"),
-      {.weight = 1.2f, .least_width = 8, .least_height = 2.1f});
+      {.weight = 1.2f, .least_width = 8, .least_height = 2.1f, .place = Place::device_memory});
 }
 
 Box LaunchPicture::lanes(Cursor cursor) const {
-  SpanList list("lane", "round", "block", requests());
+  SpanList list("lane", "round", "block", "request");
   const int now = round(cursor);
   std::vector<int> last(static_cast<std::size_t>(trace_.blocks));
   for (std::size_t i = 0; i < trace_.items.size(); ++i) {
@@ -163,21 +163,23 @@ Box LaunchPicture::lanes(Cursor cursor) const {
     const int request = item.request;
     std::string name = fmt::format("R{} head {}", request, item.kv_head);
     if (item.splits > 1) name += fmt::format(" part {}", item.split);
-    list.add(static_cast<int>(i), item.block, item.first_round, item.first_round + through,
-             at_work(item, cursor) ? State::current : State::plain, std::move(name), request);
-    if (has_chosen(item) && trace_.blocks <= kMostNamed) {
-      list.spans.items.flags.each.resize(static_cast<std::size_t>(list.spans.items.count), kNone);
-      list.spans.items.flags.each.back() = kPicked;
-    }
+    list.add({.lane = item.block,
+              .begin = double(item.first_round),
+              .end = double(item.first_round + through),
+              .state = at_work(item, cursor) ? State::current : State::plain,
+              .tone = tone_of(request),
+              .name = std::move(name),
+              .about = request,
+              .id = static_cast<int>(i),
+              .flags = has_chosen(item) && trace_.blocks <= kMostNamed ? kPicked : kNone});
   }
   int idle = static_cast<int>(trace_.items.size());
   for (int block = 0; block < trace_.blocks; ++block) {
     const int end = last[static_cast<std::size_t>(block)];
-    if (end < now) list.add(idle, block, end, now, State::to_come, "idle", -1);
+    if (end < now) {
+      list.add({block, double(end), double(now), State::to_come, 0, "idle", -1, idle});
+    }
     ++idle;
-  }
-  if (!list.spans.items.flags.each.empty()) {
-    list.spans.items.flags.each.resize(static_cast<std::size_t>(list.spans.items.count), kNone);
   }
   return labelled(
       {"lanes"}, box({"lane_box"}, {list.made(now)}, {}, {.least_height = 2, .left = kLaneLeft}),

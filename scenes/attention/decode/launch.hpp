@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "kernels/attention/decode/lesson.hpp"
+#include "scenes/picture/parts.hpp"
 #include "scenes/picture/role.hpp"
 #include "scenes/shared/scene.hpp"
-#include "scenes/shared/spans.hpp"
 
 namespace tilestep::scenes {
 

@@ -159,7 +159,7 @@ Box DecodeScene::sweep(Cursor cursor) const {
       {"sweep"}, {cells},
       text(fmt::format("cache of R{}: {}, read once", trace_.request, counted(tokens, "token")),
            fmt::format("cache of R{}", trace_.request)),
-      {.weight = 1.6f, .least_height = 2.2f});
+      {.weight = 1.6f, .least_height = 2.2f, .place = Place::device_memory});
 }
 
 Box DecodeScene::formulas() const {
@@ -187,9 +187,7 @@ Box DecodeScene::formulas() const {
 
 /// Each scheme's FLOP per byte of cache, against the FLOP that an H200 can do while that byte arrives.
 Box DecodeScene::intensity() const {
-  Spans bars{items("scheme", 0)};
-  bars.x = "intensity";
-  bars.lanes = "scheme_lane";
+  SpanList bars("scheme", "intensity", "scheme_lane", "scheme");
   Box made = box({"intensities"}, {}, {}, {.least_height = 3.5f, .left = 2.4f, .right = 2.4f});
   std::vector<Curve> ends;
   for (const Scheme scheme : all_of<Scheme>()) {
@@ -199,19 +197,15 @@ Box DecodeScene::intensity() const {
     const double value = decode::intensity(other.layer(), other.kv_dtype, other.scales);
     const auto lane = static_cast<int>(scheme);
     const bool own = scheme == params_.scheme;
-    ++bars.items.count;
-    bars.lane.push_back(lane);
-    bars.begin.push_back(0);
-    bars.end.push_back(std::min(value, 260.0));
-    bars.now = 260;
-    bars.items.names.emplace_back();
-    bars.items.state.each.push_back(own ? State::plain : State::to_come);
-    bars.items.glyph.each.push_back(1);
-    bars.items.flags.each.push_back(own ? kPicked : kNone);
-    ends.push_back(lane_end({"scheme_end", lane}, "intensity", "scheme_lane", bars.end.back(),
+    bars.add({.lane = lane,
+              .end = std::min(value, 260.0),
+              .state = own ? State::plain : State::to_come,
+              .about = lane,
+              .lanes = 1,
+              .flags = own ? kPicked : kNone});
+    ends.push_back(lane_end({"scheme_end", lane}, "intensity", "scheme_lane", bars.end(),
                             text(significant(value, 3)), 0, {"scheme", lane}));
   }
-  bars.items.about = {{"scheme", {0, numbers(bars.items.count)}}};
   // Where memory sets the rate.
   made.marks.emplace_back(Curve{.key = {"memory_bound"},
                                 .x = {0, decode::kRidge},
@@ -219,8 +213,8 @@ Box DecodeScene::intensity() const {
                                 .ax = "intensity",
                                 .ay = "scheme_lane",
                                 .state = State::to_come,
-                                .base = {static_cast<double>(bars.items.count)}});
-  made.marks.emplace_back(std::move(bars));
+                                .base = {static_cast<double>(bars.count())}});
+  made.marks.emplace_back(bars.made(260));
   for (Curve& end : ends) made.marks.emplace_back(std::move(end));
   made.marks.emplace_back(Rule{.key = {"ridge"},
                                .axis = "intensity",

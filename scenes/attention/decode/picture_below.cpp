@@ -94,28 +94,23 @@ std::vector<Text> DecodeScene::answer_lines(Cursor cursor) const {
 
 /// Each part's weight in the merge, as a length.
 Box DecodeScene::weights() const {
-  Spans bars{items("weight", 0)};
-  bars.x = "weight";
-  bars.lanes = "part_lane";
-  bars.now = 1;
+  SpanList bars("weight", "weight", "part_lane", "m");
   Box made = box({"weight_bars"}, {}, {}, {.least_height = 2, .left = 3, .right = 3});
   std::vector<Curve> ends;
   for (const PartTrace& part : trace_.parts) {
-    if (bars.items.count >= kMostParts) break;
-    const int lane = bars.items.count++;
+    const int lane = bars.count();
+    if (lane >= kMostParts) break;
     const auto weight = static_cast<double>(part.weight);
-    bars.lane.push_back(lane);
-    bars.begin.push_back(0);
-    bars.end.push_back(std::clamp(weight, 0.0, 1.0));
-    bars.items.names.emplace_back();
-    bars.items.tone.each.push_back(4);
-    bars.items.glyph.each.push_back(1);
-    bars.items.state.each.push_back(misweighed(part) ? State::wrong : State::plain);
-    ends.push_back(lane_end({"weight_end", lane}, "weight", "part_lane", bars.end.back(),
+    bars.add({.lane = lane,
+              .end = std::clamp(weight, 0.0, 1.0),
+              .state = misweighed(part) ? State::wrong : State::plain,
+              .tone = 4,
+              .about = 0,
+              .lanes = 1});
+    ends.push_back(lane_end({"weight_end", lane}, "weight", "part_lane", bars.end(),
                             text(number(weight, 3)), 4, {"m", 0}));
   }
-  bars.items.about = {{"m", {0}}};
-  made.marks.emplace_back(std::move(bars));
+  made.marks.emplace_back(bars.made(1));
   for (Curve& end : ends) made.marks.emplace_back(std::move(end));
   return labelled({"weights"}, std::move(made), text("e^(m − M): each part's weight", "e^(m − M)"),
                   {.weight = 6, .least_height = 3});
@@ -126,6 +121,11 @@ Box DecodeScene::parts(Cursor cursor) const {
   const auto rows = static_cast<float>(std::min<std::size_t>(trace_.parts.size(), kMostParts));
   Box table = box({"part_table"}, {part_table(cursor)}, {},
                   {.weight = 2, .least_height = std::max(2.0f, rows + 1)});
+  // A block's sums are in registers until its keys are done; the merge reads them from memory.
+  if (merging(cursor)) {
+    table.label = text("what each block wrote, and its weight", "parts");
+    table.place = Place::device_memory;
+  }
   Lines said = lines("answer_line", answer_lines(cursor), Lines::formula);
   if (at_end(cursor) && contradicted()) said.items.state.all = State::wrong;
   Box answer =
@@ -137,7 +137,11 @@ Box DecodeScene::parts(Cursor cursor) const {
       {"parts"}, column({"part_boxes"}, std::move(boxes)),
       text(fmt::format("R{}, head {}, component {}", trace_.request, trace_.head, trace_.component),
            fmt::format("R{}, head {}", trace_.request, trace_.head)),
-      {.rank = 1, .weight = 1, .least_width = 9, .least_height = 3.8f});
+      {.rank = 1,
+       .weight = 1,
+       .least_width = 9,
+       .least_height = 3.8f,
+       .place = merging(cursor) ? Place::nowhere : Place::registers});
 }
 
 // ---- explanations -------------------------------------------------------------------------------------------

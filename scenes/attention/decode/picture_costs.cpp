@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "scenes/attention/decode/scene.hpp"
+#include "scenes/picture/parts.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
@@ -197,10 +198,8 @@ Box DecodeScene::batch_chart() const {
 
 /// The shares of a step's time when rows of a prompt ride along with decoding requests.
 Box DecodeScene::mixed_steps(const View& view) const {
-  Spans spans{items("step_share", 0)};
-  spans.x = "step_ms";
-  spans.lanes = "prompt_rows";
-  std::vector<int> rows, shares;
+  SpanList list("step_share", "step_ms", "prompt_rows", "share");
+  std::vector<int> rows;
   const int picked = rows_of(view);
   for (int i = 0; i < kDrawnSteps; ++i) {
     const int count = decode::kRows[static_cast<std::size_t>(i)];
@@ -210,21 +209,20 @@ Box DecodeScene::mixed_steps(const View& view) const {
       const double took = kMilli * (share == kWeights ? step.weights
                                     : share == kCache ? step.cache
                                                       : step.chunk);
-      ++spans.items.count;
-      spans.items.ids.push_back(3 * i + share);
-      spans.lane.push_back(i);
-      spans.begin.push_back(at);
-      spans.end.push_back(at + took);
-      spans.items.names.emplace_back(kShareName[share]);
-      spans.items.tone.each.push_back(kShareTone[share]);
-      spans.items.flags.each.push_back(count == picked ? kPicked : kNone);
+      list.add({.lane = i,
+                .begin = at,
+                .end = at + took,
+                .tone = kShareTone[share],
+                .name = kShareName[share],
+                .about = share,
+                .id = 3 * i + share,
+                .flags = count == picked ? kPicked : kNone});
       rows.push_back(count);
-      shares.push_back(share);
       at += took;
     }
-    spans.now = std::max(spans.now, at);
   }
-  spans.items.about = {{"rows", {0, rows}}, {"share", {0, shares}}};
+  Spans spans = list.made();
+  spans.items.about.insert(spans.items.about.begin(), {"rows", {0, rows}});
   spans.items.act = {Act::pick, "rows"};
   const MixedStep now = decode::mixed_step(params_, picked);
   const std::string sum = fmt::format("{:.1f} ms", kMilli * now.seconds());

@@ -90,7 +90,7 @@ Box DecodeScene::chip() const {
 
 /// The blocks over the launch's time; under emulation over tiles, which give only the order.
 Box DecodeScene::clocks() const {
-  SpanList list("worked", "time", "time_block", requests());
+  SpanList list("worked", "time", "time_block", "request");
   const double now = trace_.launch_end();
   std::vector<double> last(static_cast<std::size_t>(trace_.blocks));
   for (std::size_t i = 0; i < trace_.items.size(); ++i) {
@@ -99,15 +99,15 @@ Box DecodeScene::clocks() const {
     double& end = last[static_cast<std::size_t>(item.block)];
     end = std::max(end, worked.end);
     list.add(
-        static_cast<int>(i), item.block, worked.begin, worked.end, State::plain,
-        fmt::format("R{} head {}, {}", item.request, item.kv_head, counted(item.tiles, "tile")),
-        item.request);
+        {item.block, worked.begin, worked.end, State::plain, tone_of(item.request),
+         fmt::format("R{} head {}, {}", item.request, item.kv_head, counted(item.tiles, "tile")),
+         item.request, static_cast<int>(i)});
   }
   for (int block = 0; block < trace_.blocks; ++block) {
     const double end = last[static_cast<std::size_t>(block)];
     if (end < now) {
-      list.add(static_cast<int>(trace_.items.size()) + block, block, end, now, State::to_come,
-               "idle", -1);
+      list.add({block, end, now, State::to_come, 0, "idle", -1,
+                static_cast<int>(trace_.items.size()) + block});
     }
   }
   return labelled(

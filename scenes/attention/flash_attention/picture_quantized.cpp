@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "scenes/attention/flash_attention/scene.hpp"
+#include "scenes/picture/parts.hpp"
 #include "scenes/shared/questions.hpp"
 #include "scenes/shared/words.hpp"
 
@@ -44,10 +45,10 @@ Box FlashAttentionScene::quantized(const FlashMoment& now) const {
     if (known) made.value = text(share_of(row.o_rms));
     rows.push_back(std::move(made));
   }
-  Box made = column({"quantized"}, std::move(rows), {.close = true, .rank = 2, .weight = 0.4f});
-  made.label =
-      text("O by format of Q and K: rms error / rms of O", "error of O by format", "error of O");
-  return made;
+  return labelled(
+      {"quantized"}, std::move(rows),
+      text("O by format of Q and K: rms error / rms of O", "error of O by format", "error of O"),
+      {.close = true, .rank = 2, .weight = 0.4f});
 }
 
 std::string FlashAttentionScene::explain_quantized(const FlashMoment& now, const Key& key) const {

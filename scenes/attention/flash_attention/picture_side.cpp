@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "scenes/attention/flash_attention/scene.hpp"
+#include "scenes/picture/parts.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
@@ -103,10 +104,9 @@ Box FlashAttentionScene::chosen_row(const FlashMoment& now) const {
   if (trace_.shape.heads > 1) label += fmt::format(" of head {}", trace_.chosen.head);
   if (now.now != nullptr)
     label += fmt::format(", at keys {}", rows_of(trace_, now.now->k_tile, false));
-  Box all = column({"chosen"}, {std::move(formulas), sums(now)},
-                   {.close = true, .rank = 2, .weight = 0.1f});
-  all.label = text(label, fmt::format("query {}", trace_.chosen.query));
-  return all;
+  return labelled({"chosen"}, {std::move(formulas), sums(now)},
+                  text(label, fmt::format("query {}", trace_.chosen.query)),
+                  {.close = true, .rank = 2, .weight = 0.1f});
 }
 
 /// The rescaled ℓ and O of earlier tiles, this tile's addition, and in outline their values before the rescale.
@@ -159,20 +159,13 @@ Box FlashAttentionScene::sums(const FlashMoment& now) const {
 /// Bytes between device memory and the multiprocessors in each kernel, by tensor, on one scale: a formula for the other
 /// kernels, the bytes requested so far for the running one, inside the outline of its formula.
 Box FlashAttentionScene::traffic(const FlashMoment& now) const {
-  Spans formula{items("formula_bytes", 0)}, asked{items("asked_bytes", 0)};
+  SpanList formula("formula_bytes", "bytes", "kernel", "tensor"),
+      asked("asked_bytes", "bytes", "kernel", "tensor");
   std::vector<Curve> ends;
-  std::vector<int> of_formula, of_asked;
-  const auto add = [](Spans& to, std::vector<int>& about, int id, int lane, double begin,
-                      double end, Tensor tensor, State state) {
-    ++to.items.count;
-    to.items.ids.push_back(id);
-    to.lane.push_back(lane);
-    to.begin.push_back(begin / 1e6);
-    to.end.push_back(end / 1e6);
-    to.items.tone.each.push_back(tone_of(tensor));
-    to.items.state.each.push_back(state);
-    to.items.names.emplace_back(name_of(tensor));
-    about.push_back(static_cast<int>(tensor));
+  const auto add = [](SpanList& to, int id, int lane, double begin, double end, Tensor tensor,
+                      State state) {
+    to.add({lane, begin / 1e6, end / 1e6, state, tone_of(tensor), std::string(name_of(tensor)),
+            static_cast<int>(tensor), id, 1});
   };
   for (const Variant each : all_of<Variant>()) {
     const Costs& costs = costs_[static_cast<std::size_t>(each)];
@@ -180,18 +173,18 @@ Box FlashAttentionScene::traffic(const FlashMoment& now) const {
     const bool own = each == variant();
     double at = 0, so_far = 0;
     for (const auto& [tensor, bytes] : costs.bytes) {
-      add(formula, of_formula, kTensors * lane + static_cast<int>(tensor), lane, at, at + bytes,
-          tensor, State::to_come);
-      const std::size_t outline = formula.items.names.size() - 1;
+      add(formula, kTensors * lane + static_cast<int>(tensor), lane, at, at + bytes, tensor,
+          State::to_come);
+      std::string& outline = formula.spans.items.names.back();
       for (const LedgerRow& row : trace_.ledger) {
         if (!own || row.tensor != tensor) continue;
         const auto due = static_cast<double>(row.formula_loaded + row.formula_stored);
         const Bytes got = asked_by(now, row);
         const double here = due > 0 ? (got.loaded + got.stored) / due * bytes : 0;
         so_far += here;
-        if (here > 0) formula.items.names[outline].clear();  // the name is on the other bar
+        if (here > 0) outline.clear();  // the name is on the other bar
         if (here > 0)
-          add(asked, of_asked, static_cast<int>(tensor), lane, at, at + here, tensor, State::plain);
+          add(asked, static_cast<int>(tensor), lane, at, at + here, tensor, State::plain);
       }
       at += bytes;
     }
@@ -201,8 +194,8 @@ Box FlashAttentionScene::traffic(const FlashMoment& now) const {
                                    [&](const auto& one) { return one.first == row.tensor; });
       const Bytes got = asked_by(now, row);
       if (!own || due || got.loaded + got.stored <= 0) continue;
-      add(asked, of_asked, static_cast<int>(row.tensor), lane, at, at + got.loaded + got.stored,
-          row.tensor, State::wrong);
+      add(asked, static_cast<int>(row.tensor), lane, at, at + got.loaded + got.stored, row.tensor,
+          State::wrong);
       at += got.loaded + got.stored;
       so_far += got.loaded + got.stored;
     }
@@ -212,53 +205,37 @@ Box FlashAttentionScene::traffic(const FlashMoment& now) const {
                  own ? text(fmt::format("{} of {}", bytes_text(so_far), all), all) : text(all), 0,
                  {}, false));
   }
-  for (Spans* spans : {&formula, &asked}) {
-    spans->x = "bytes";
-    spans->lanes = "kernel";
-    spans->now = 1e12;
-    spans->items.glyph.all = 1;
-  }
-  formula.items.about = {{"tensor", {0, of_formula}}};
-  asked.items.about = {{"tensor", {0, of_asked}}};
-  Box made = box({"traffic"}, {std::move(formula), std::move(asked)}, {},
+  Box made = box({"traffic"}, {formula.made(), asked.made()}, {},
                  {.least_height = 3.2f, .left = kNames, .right = kEnds});
   for (Curve& end : ends) made.marks.emplace_back(std::move(end));
-  Box all = column({"ledger"}, {std::move(made)},
-                   {.rank = 1, .weight = 1.6f, .least_width = 14, .least_height = 5});
-  all.label = text("bytes to and from device memory", "memory traffic", "bytes");
-  return all;
+  return labelled({"ledger"}, std::move(made),
+                  text("bytes to and from device memory", "memory traffic", "bytes"),
+                  {.rank = 1, .weight = 1.6f, .least_width = 14, .least_height = 5});
 }
 
 /// FLOPs of both products, whole tiles, on one scale: known at the end.
 Box FlashAttentionScene::products(const FlashMoment& now) const {
-  Spans bars{items("product", 0)};
-  bars.x = "flops";
-  bars.lanes = "multiplier";
-  bars.now = 1e12;
-  bars.items.glyph.all = 1;
+  SpanList bars("product", "flops", "multiplier");
   std::vector<Curve> ends;
   for (const Variant each : all_of<Variant>()) {
     if (!now.through) break;
     const double flops = costs_[static_cast<std::size_t>(each)].flops / 1e6;
     const auto lane = static_cast<int>(each);
-    ++bars.items.count;
-    bars.lane.push_back(lane);
-    bars.begin.push_back(0);
-    bars.end.push_back(flops);
-    bars.items.tone.each.push_back(5);
-    bars.items.state.each.push_back(each == variant() ? State::plain : State::to_come);
-    bars.items.names.emplace_back();
+    bars.add({.lane = lane,
+              .end = flops,
+              .state = each == variant() ? State::plain : State::to_come,
+              .tone = 5,
+              .lanes = 1});
     const std::string said = words::significant(flops, 3);
     ends.push_back(lane_end({"product_end", lane}, "flops", "multiplier", flops,
                             text(said + " MFLOP", said), 0, {}, false));
   }
-  Box made = box({"product_lanes"}, {std::move(bars)}, {},
+  Box made = box({"product_lanes"}, {bars.made()}, {},
                  {.least_height = 2.4f, .left = kNames, .right = kEnds});
   for (Curve& end : ends) made.marks.emplace_back(std::move(end));
-  Box all = column({"products"}, {std::move(made)},
-                   {.rank = 4, .weight = 0.7f, .least_width = 14, .least_height = 4});
-  all.label = text("FLOP of both products, by formula", "FLOP of both products", "FLOP");
-  return all;
+  return labelled({"products"}, std::move(made),
+                  text("FLOP of both products, by formula", "FLOP of both products", "FLOP"),
+                  {.rank = 4, .weight = 0.7f, .least_width = 14, .least_height = 4});
 }
 
 // ---- tooltips --------------------------------------------------------------------------------------------

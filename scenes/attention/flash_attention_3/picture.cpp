@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "scenes/attention/flash_attention_3/scene.hpp"
+#include "scenes/picture/parts.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
@@ -216,10 +217,9 @@ Box FlashAttention3Scene::chosen_row(const LaneMoment& now) const {
   Box formulas_box =
       box({"formulas"}, {std::move(made)}, {},
           {.weight = 1, .least_width = 14, .least_height = 3.1f, .most_height = 4.2f});
-  Box all = column({"chosen"}, {std::move(formulas_box), sum_bar(now)},
-                   {.close = true, .rank = 2, .weight = 0.1f});
-  all.label = text(label, fmt::format("query {}", trace_.chosen.query));
-  return all;
+  return labelled({"chosen"}, {std::move(formulas_box), sum_bar(now)},
+                  text(label, fmt::format("query {}", trace_.chosen.query)),
+                  {.close = true, .rank = 2, .weight = 0.1f});
 }
 
 /// The rescaled ℓ of earlier tiles, and this tile's addition.
@@ -258,14 +258,9 @@ Box FlashAttention3Scene::lanes(const LaneMoment& now) const {
   const double at = clock_at(now);
   const std::vector<LaneSpan> all = lane_spans();
   constexpr Name kNames[] = {"waits", "copies", "products_s", "softmax", "products_o", "stores"};
-  std::vector<Spans> marks(std::size(kNames));
-  for (std::size_t what = 0; what < marks.size(); ++what) {
-    marks[what].items = items(kNames[what], 0);
-    marks[what].items.about = {{Name("tensor"), {}}, {Name("k_tile"), {}}};
-    marks[what].x = "time";
-    marks[what].lanes = "lane";
-    marks[what].now = emulated() ? beats_.at(at) + 1 : at;
-  }
+  std::vector<SpanList> marks;
+  for (const Name name : kNames) marks.push_back(SpanList(name, "time", "lane", "tensor"));
+  std::vector<std::vector<int>> k_tiles(marks.size());
   int lanes = 2;
   std::map<int, double> taken;  // where a lane's last number ends
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -281,27 +276,33 @@ Box FlashAttention3Scene::lanes(const LaneMoment& now) const {
     double& until = taken.try_emplace(lane_of(span), -1).first->second;
     if (waits) begin = std::max(begin, until);
     if (begin >= end) continue;
-    Spans& mark = marks[static_cast<std::size_t>(span.what)];
-    ++mark.items.count;
-    mark.items.ids.push_back(static_cast<int>(i));
-    mark.lane.push_back(lane_of(span));
-    mark.begin.push_back(begin);
-    mark.end.push_back(end);
+    const auto what = static_cast<std::size_t>(span.what);
     const bool of_k = span.what == Activity::scores || span.tensor == 'K';
     const bool of_v = span.what == Activity::values || span.tensor == 'V';
     const Tensor tensor = of_k ? Tensor::k : of_v ? Tensor::v : Tensor::o;
-    mark.items.tone.each.push_back(soft ? kSoftmax : waits ? std::uint8_t{0} : tone_of(tensor));
-    mark.items.state.each.push_back(waits ? State::wasted : State::plain);
     const bool free = begin >= until;
     if (!waits) until = std::max(until, end);
-    mark.items.names.push_back(waits || !free    ? ""
-                               : span.k_tile < 0 ? "O"
-                                                 : std::to_string(span.k_tile));
-    mark.items.about[0].second.each.push_back(waits || soft ? -1 : static_cast<int>(tensor));
+    marks[what].add({.lane = lane_of(span),
+                     .begin = begin,
+                     .end = end,
+                     .state = waits ? State::wasted : State::plain,
+                     .tone = soft    ? kSoftmax
+                             : waits ? std::uint8_t{0}
+                                     : tone_of(tensor),
+                     .name = waits || !free    ? ""
+                             : span.k_tile < 0 ? "O"
+                                               : std::to_string(span.k_tile),
+                     .about = waits || soft ? -1 : static_cast<int>(tensor),
+                     .id = static_cast<int>(i)});
     const bool mine = span.q_tile == trace_.chosen.q_tile && span.head == trace_.chosen.head;
-    mark.items.about[1].second.each.push_back(mine ? span.k_tile : -1);
+    k_tiles[what].push_back(mine ? span.k_tile : -1);
   }
-  std::vector<Mark> drawn(marks.begin(), marks.end());
+  std::vector<Mark> drawn;
+  for (std::size_t what = 0; what < marks.size(); ++what) {
+    Spans spans = marks[what].made(emulated() ? beats_.at(at) + 1 : at);
+    spans.items.about.push_back({"k_tile", {-1, k_tiles[what]}});
+    drawn.emplace_back(std::move(spans));
+  }
   if (now.step > 0 && !emulated()) {
     drawn.emplace_back(Rule{{"now"}, "time", at, State::current});
   }
@@ -310,11 +311,11 @@ Box FlashAttention3Scene::lanes(const LaneMoment& now) const {
                    .least_width = 12,
                    .least_height = std::clamp(0.82f * static_cast<float>(lanes), 3.0f, 6.8f),
                    .left = kLane});
-  Box made = column({"busy"}, {std::move(inner)}, {.weight = 1.1f});
-  made.label = text(fmt::format("activity in block {}, {}: numbers are tiles of keys",
-                                trace_.chosen.block, counted(trace_.plan.threads, "thread")),
-                    fmt::format("activity in block {}", trace_.chosen.block), "activity");
-  return made;
+  return labelled({"busy"}, std::move(inner),
+                  text(fmt::format("activity in block {}, {}: numbers are tiles of keys",
+                                   trace_.chosen.block, counted(trace_.plan.threads, "thread")),
+                       fmt::format("activity in block {}", trace_.chosen.block), "activity"),
+                  {.weight = 1.1f});
 }
 
 // ---- tooltips --------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@
 
 #include "kernels/base/lab/recording.hpp"
 #include "scenes/attention/flash_attention_3/scene.hpp"
+#include "scenes/picture/parts.hpp"
 #include "scenes/shared/rows.hpp"
-#include "scenes/shared/spans.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
@@ -68,26 +68,15 @@ Box FlashAttention3Scene::turns(bool in_turn) const {
   const double product = product_cycles(trace_.shape.head_dim);
   // In step both products of a kind share the tensor cores.
   const double each = in_turn ? product : 2 * product;
-  Spans spans{items(in_turn ? Name("turn") : Name("step"), 0)};
-  spans.x = "cycles";
-  spans.lanes = "unit";
-  spans.now = 1e9;
-  spans.items.glyph.all = 1;
+  SpanList list(in_turn ? Name("turn") : Name("step"), "cycles", "unit", "tensor");
   constexpr std::uint8_t kS = tone_of(attention::Tensor::k), kO = tone_of(attention::Tensor::v),
                          kWeighing = 5;
-  std::vector<int> tensors;
   const auto add = [&](int lane, double begin, double end, const char* name, std::uint8_t tone,
                        State state) {
-    ++spans.items.count;
-    spans.lane.push_back(lane);
-    spans.begin.push_back(begin);
-    spans.end.push_back(end);
-    spans.items.names.emplace_back(name);
-    tensors.push_back(tone == kS   ? static_cast<int>(attention::Tensor::k)
-                      : tone == kO ? static_cast<int>(attention::Tensor::v)
-                                   : -1);
-    spans.items.tone.each.push_back(tone);
-    spans.items.state.each.push_back(state);
+    const int tensor = tone == kS   ? static_cast<int>(attention::Tensor::k)
+                       : tone == kO ? static_cast<int>(attention::Tensor::v)
+                                    : -1;
+    list.add({lane, begin, end, state, tone, name, tensor, -1, 1});
   };
   struct Product {
     double begin, end;
@@ -132,8 +121,7 @@ Box FlashAttention3Scene::turns(bool in_turn) const {
                                      "unit", all, text(fmt::format("{:.0f} a tile", *tile)), 0, {},
                                      false));
   }
-  spans.items.about = {{"tensor", {-1, tensors}}};
-  made.marks.insert(made.marks.begin(), std::move(spans));
+  made.marks.insert(made.marks.begin(), list.made());
   const lab::Recording* recording = lab::recording("flash-attention-3");
   const std::string device = recording == nullptr ? "a GPU" : recording->bench.device.name;
   const char* what = in_turn ? "in turn, flash-3-ping-pong" : "in step, flash-3-tma";

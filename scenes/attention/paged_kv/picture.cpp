@@ -8,7 +8,6 @@
 
 #include "scenes/attention/paged_kv/scene.hpp"
 #include "scenes/picture/parts.hpp"
-#include "scenes/shared/spans.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
@@ -155,15 +154,13 @@ Box PagedKvScene::pool(Cursor cursor) const {
     filled.items.state = cells.items.state;
   }
   const int free = now == nullptr ? trace_.pool : now->free_pages();
-  Box made =
-      column({"pool"},
-             {box({"fill"}, {room, filled}, {}, {.least_height = 1.4f, .left = 1.6f}),
-              box({"owners"}, {cells}, {}, {.weight = 0, .least_height = 1.1f, .left = 1.6f})},
-             {.close = true, .weight = 1.6f, .least_width = 7, .least_height = 2.6f});
-  made.label = text(fmt::format("pool: {} of {}, {} free", counted(trace_.pool, "page"),
-                                counted(size, "token"), free),
-                    fmt::format("{} free", counted(free, "page")), "pool");
-  return made;
+  return labelled({"pool"},
+                  {box({"fill"}, {room, filled}, {}, {.least_height = 1.4f, .left = 1.6f}),
+                   box({"owners"}, {cells}, {}, {.weight = 0, .least_height = 1.1f, .left = 1.6f})},
+                  text(fmt::format("pool: {} of {}, {} free", counted(trace_.pool, "page"),
+                                   counted(size, "token"), free),
+                       fmt::format("{} free", counted(free, "page")), "pool"),
+                  {.close = true, .weight = 1.6f, .least_width = 7, .least_height = 2.6f});
 }
 
 Box PagedKvScene::tables(Cursor cursor) const {
@@ -217,7 +214,7 @@ Box PagedKvScene::tables(Cursor cursor) const {
 
 /// Running requests, each from admission until it finishes or is preempted.
 Box PagedKvScene::timeline(Cursor cursor) const {
-  SpanList list("runs", "step", "request", trace_.coming);
+  SpanList list("runs", "step", "request", "request");
   const int now = std::min(cursor.tile, engine_steps());
   for (int request = 0; request < trace_.coming; ++request) {
     int begin = -1;
@@ -231,8 +228,8 @@ Box PagedKvScene::timeline(Cursor cursor) const {
       if (runs && begin < 0) begin = step;
       if (runs || begin < 0) continue;
       const State state = step == now && now > 0 ? State::current : State::plain;
-      list.add(request * paged_kv::kServingSteps + begin, request, begin, step, state,
-               fmt::format("R{}", request), request);
+      list.add({request, double(begin), double(step), state, category_tone(request, trace_.coming),
+                fmt::format("R{}", request), request, request * paged_kv::kServingSteps + begin});
       begin = -1;
     }
   }
@@ -250,7 +247,13 @@ Box PagedKvScene::timeline(Cursor cursor) const {
 
 /// Slots of the pool with tokens, and slots reserved in vain: in pages, and with a contiguous block for each request.
 Box PagedKvScene::waste(Cursor cursor) const {
-  SpanList list("stored", "tokens", "kind", trace_.coming);
+  SpanList list("stored", "tokens", "kind", "request");
+  const auto add = [&](int id, int lane, double begin, double stored, double held, int request) {
+    const std::uint8_t tone = category_tone(request, trace_.coming);
+    list.add({lane, begin, begin + stored, State::plain, tone, fmt::format("R{}", request), request,
+              id, 1});
+    list.add({lane, begin + stored, begin + held, State::wasted, tone, "", request, id + 1, 1});
+  };
   const Served* now = moment(cursor);
   double end = 0, in_pages = 0;
   if (now != nullptr) {
@@ -266,25 +269,19 @@ Box PagedKvScene::waste(Cursor cursor) const {
         held_by += trace_.shape.page_size;
       }
       if (held_by <= 0) continue;
-      list.add(2 * request, 0, used, used + stored, State::plain, fmt::format("R{}", request),
-               request);
-      list.add(2 * request + 1, 0, used + stored, used + held_by, State::wasted, "", request);
+      add(2 * request, 0, used, stored, held_by, request);
       used += held_by;
     }
     in_pages = held;
     int number_of = 2 * trace_.coming;
     double at = 0;
     for (const Running& one : now->running) {
-      list.add(number_of, 1, at, at + one.tokens, State::plain, fmt::format("R{}", one.request),
-               one.request);
-      list.add(number_of + 1, 1, at + one.tokens, at + std::max(trace_.limit, one.tokens),
-               State::wasted, "", one.request);
+      add(number_of, 1, at, one.tokens, std::max(trace_.limit, one.tokens), one.request);
       at += std::max(trace_.limit, one.tokens);
       number_of += 2;
     }
     end = std::max(end, at);
   }
-  list.spans.items.glyph.all = 1;
   const auto said = [](int lane, double to) {
     return lane_end({"held_end", lane}, "tokens", "kind", to, text(number(to, 0)));
   };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "scenes/picture/parts.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
@@ -82,9 +83,9 @@ void hatch_filled(const attention::Matrix& trace, Cells& cells, bool upright) {
 }
 
 Box in_device_memory(const attention::Matrix& trace, const char* tensors, std::vector<Box> rows) {
-  Box made = column({"device_memory"}, std::move(rows), {.place = Place::device_memory});
-  made.label = text(fmt::format("{} of head {}", tensors, trace.chosen.head), tensors);
-  return made;
+  return labelled({"device_memory"}, std::move(rows),
+                  text(fmt::format("{} of head {}", tensors, trace.chosen.head), tensors),
+                  {.place = Place::device_memory});
 }
 
 Cells score_cells(const attention::Matrix& trace, const std::function<TileFate(int, int)>& fate) {
@@ -224,10 +225,10 @@ Box ledger_box(const LedgerGroups& groups, const BytesByNow& by_now, std::string
     made.value = text(of_formula(bytes, formula), bytes_text(bytes));
     rows.push_back(std::move(made));
   }
-  Box made = column({"ledger"}, std::move(rows), {.close = true, .rank = 3, .weight = 0.6f});
-  made.label = text(fmt::format("bytes requested by {}: so far / formula", who),
-                    "bytes requested: so far / formula", "bytes requested");
-  return made;
+  return labelled({"ledger"}, std::move(rows),
+                  text(fmt::format("bytes requested by {}: so far / formula", who),
+                       "bytes requested: so far / formula", "bytes requested"),
+                  {.close = true, .rank = 3, .weight = 0.6f});
 }
 
 std::string explain_ledger(const LedgerGroups& groups, const BytesByNow& by_now, const Key& key,

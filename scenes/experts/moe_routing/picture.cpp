@@ -412,24 +412,11 @@ Box MoeRoutingScene::schemes() const {
 Box MoeRoutingScene::scheme(const SchemeTrace& of) const {
   const auto which = static_cast<std::size_t>(of.scheme);
   const int last = end_of(of);
-  Spans names{items("lane_names", 0)}, spans{items(kTiles[which], 0)};
-  names.x = spans.x = "time";
-  names.lanes = "processor";
-  spans.lanes = "part";
-  spans.now = names.now = last;
-  std::vector<int> tiles, experts;
+  SpanList names("lane_names", "time", "processor"), list(kTiles[which], "time", "part", "expert");
   const auto add = [&](int id, int lane, int high, int begin, int end, State state,
                        std::string name, int e) {
-    ++spans.items.count;
-    spans.items.ids.push_back(id);
-    spans.lane.push_back(lane);
-    spans.items.glyph.each.push_back(static_cast<std::uint8_t>(high));
-    spans.begin.push_back(begin);
-    spans.end.push_back(end);
-    spans.items.state.each.push_back(state);
-    spans.items.names.push_back(std::move(name));
-    spans.items.tone.each.push_back(tone_of(e));
-    experts.push_back(e);
+    list.add({lane, double(begin), double(end), state, tone_of(e), std::move(name), e, id,
+              static_cast<std::uint8_t>(high)});
   };
   std::array<int, kProcessors> ends{};
   int slots = 0, kept = 0;
@@ -454,17 +441,15 @@ Box MoeRoutingScene::scheme(const SchemeTrace& of) const {
     const int end = ends[static_cast<std::size_t>(p)];
     if (end < last) add(2 * count + p, p * kParts, kParts, end, last, State::to_come, "idle", -1);
   }
-  spans.items.about = {{"expert", {-1, experts}}};
   const Curve end = lane_end({kEnds[which], 0}, "time", "processor", last,
                              text(fmt::format("{} mma", last)), 0, {}, false);
   std::string label =
       fmt::format("{}: {} slots, {} empty", name_of(of.scheme), slots, slots - kept);
   if (of.scheme == trace_.scheme && schemes_.size() > 1) label += " (this run)";
-  Box made = column({"scheme", static_cast<int>(which)},
-                    {box({"lanes", static_cast<int>(which)}, {names, spans, end}, {},
-                         {.least_height = 2.4f, .left = 2.6f, .right = 4})});
-  made.label = text(label, std::string(name_of(of.scheme)));
-  return made;
+  return labelled({"scheme", static_cast<int>(which)},
+                  box({"lanes", static_cast<int>(which)}, {names.made(last), list.made(last), end},
+                      {}, {.least_height = 2.4f, .left = 2.6f, .right = 4}),
+                  text(label, std::string(name_of(of.scheme))), {});
 }
 
 // ---- explanations -------------------------------------------------------------------------------

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "scenes/machine/latency_hiding/scene.hpp"
+#include "scenes/picture/parts.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
@@ -19,53 +20,31 @@ namespace {
 
 constexpr float kLeft = 5.4f;  ///< margin for schedulers and lanes, in heights of a line
 
-/// Spans of one kind, added one by one.
-class SpanList {
- public:
-  /// `kind`: what probes of one tone share: a level, an arm, a wave; empty: nothing.
-  SpanList(Name name, Name time, Name lanes, double high, Name kind = {}) : kind_(kind) {
-    spans_.items = items(name, 0);
-    spans_.x = time;
-    spans_.lanes = lanes;
-    spans_.now = high;
-  }
-  void add(const Probe& probe, int id, int lane, const Stretch& bar, bool current,
-           std::uint8_t tone, bool picked, std::string name, int of_kind = -1) {
-    ++spans_.items.count;
-    spans_.items.ids.push_back(id);
-    spans_.lane.push_back(lane);
-    spans_.begin.push_back(bar.from);
-    spans_.end.push_back(bar.to);
-    spans_.items.state.each.push_back(current    ? State::current
-                                      : bar.used ? State::done
-                                                 : State::plain);
-    spans_.items.tone.each.push_back(tone);
-    spans_.items.flags.each.push_back(picked ? kPicked : kNone);
-    spans_.items.names.push_back(std::move(name));
-    rows_.push_back(probe.row);
-    kinds_.push_back(of_kind);
-    numbers_.push_back(probe.row == 0 ? probe.number : -1);
-  }
-  Spans made(bool can_pick) {
-    spans_.items.about = {{"warp", {0, rows_}}, {"probe", {0, numbers_}}};
-    if (!kind_.empty()) spans_.items.about.emplace_back(kind_, Column<int>{0, kinds_});
-    if (can_pick) spans_.items.act = {Act::pick, "warp"};
-    return std::move(spans_);
-  }
+/// A bar of a probe, in the tone of its kind.
+SpanList::Bar bar_of(int id, int lane, const Stretch& stretch, bool current, std::uint8_t tone,
+                     bool picked, std::string name, int of_kind) {
+  const State state = current ? State::current : stretch.used ? State::done : State::plain;
+  return {lane,       stretch.from,
+          stretch.to, state,
+          tone,       std::move(name),
+          of_kind,    id,
+          0,          picked ? kPicked : kNone};
+}
 
- private:
-  Spans spans_;
-  Name kind_;
-  std::vector<int> rows_, numbers_, kinds_;
-};
+/// Each bar is about its warp, and those of the first warp about their probes too.
+Spans of_probes(SpanList list, const std::vector<const Probe*>& probes, double now) {
+  Spans spans = list.made(now);
+  std::vector<int> rows, numbers;
+  for (const Probe* each : probes) {
+    rows.push_back(each->row);
+    numbers.push_back(each->row == 0 ? each->number : -1);
+  }
+  spans.items.about.insert(spans.items.about.begin(),
+                           {{"warp", {0, rows}}, {"probe", {0, numbers}}});
+  return spans;
+}
 
 }  // namespace
-
-Box LatencyHidingScene::labelled(Key key, Box inner, Text label, const Layout& layout) {
-  Box made = column(key, {std::move(inner)}, layout);
-  made.label = std::move(label);
-  return made;
-}
 
 // ---- where things stand -----------------------------------------------------------------------------------
 
@@ -145,7 +124,8 @@ Box LatencyHidingScene::warp_loads(const View& view) const {
   const Cursor cursor = view.cursor;
   const latency_hiding::Moment* at = moment(cursor);
   const std::int64_t zero = origin(cursor);
-  SpanList loads("followed", time_axis(), "probe_lane", time_high(), tone_kind());
+  SpanList loads("followed", time_axis(), "probe_lane", tone_kind());
+  std::vector<const Probe*> probes;
   std::vector<Curve> ends;
   for (const Probe& each : probes_) {
     if (each.row != row) continue;
@@ -155,8 +135,9 @@ Box LatencyHidingScene::warp_loads(const View& view) const {
     const int lane = zoom_lane(each.number);
     const bool tells = bar->used && clocked();
     std::string inside = tells ? fmt::format("{:.0f}", latency(each)) : std::string();
-    loads.add(each, each.number, lane, *bar, current, tone_of(each.number), false,
-              std::move(inside), tone_number(each.number));
+    loads.add(bar_of(each.number, lane, *bar, current, tone_of(each.number), false,
+                     std::move(inside), tone_number(each.number)));
+    probes.push_back(&each);
     const bool whole = each.issue >= zero;
     // With a branch each lane has a load of every arm: no room for words between them.
     if (tells && copies() && trace_.broken != Break::divergent_branch)
@@ -171,7 +152,7 @@ Box LatencyHidingScene::warp_loads(const View& view) const {
   const auto lanes = static_cast<float>(zoom_lanes() + 1);
   // The votes tell the arms apart; their times are shown below.
   const float each = is(Kernel::diverge) ? 0.45f : 0.85f;
-  Box made = box({"warp_loads"}, {loads.made(false)}, {},
+  Box made = box({"warp_loads"}, {of_probes(std::move(loads), probes, time_high())}, {},
                  {.least_height = std::clamp(each * lanes, 1.2f, 4.3f), .left = kLeft});
   if (is(Kernel::copy)) made.marks.emplace_back(issue_slots(view));
   for (Curve& end : ends) made.marks.emplace_back(std::move(end));
@@ -200,22 +181,15 @@ Box LatencyHidingScene::apart(Cursor cursor) const {
   const latency_hiding::Moment* at = moment(cursor);
   const bool done =
       at != nullptr && at->what == latency_hiding::What::use && (at->number + 1) % group() == 0;
-  Spans other{items("other_order", 0)};
-  other.x = time_axis();
-  other.lanes = "apart_lane";
-  other.now = time_high();
-  other.items.flags.all = kWas;
+  SpanList other("other_order", time_axis(), "apart_lane");
   Box made = box({"apart_box"}, {}, {}, {.least_height = 2.8f, .left = kLeft});
   std::vector<Curve> ends;
   for (int k = 0; k < std::ssize(one_at_a_time_) && done; ++k) {
     const Stretch& bar = one_at_a_time_[static_cast<std::size_t>(k)];
-    ++other.items.count;
-    other.lane.push_back(k);
-    other.begin.push_back(bar.from);
-    other.end.push_back(bar.to);
+    other.add({.lane = k, .begin = bar.from, .end = bar.to, .flags = kWas});
     ends.push_back(end_of({"other_end", k}, bar, "apart_lane", k, false));
   }
-  made.marks.emplace_back(std::move(other));
+  made.marks.emplace_back(other.made(time_high()));
   for (Curve& end : ends) made.marks.emplace_back(std::move(end));
   return labelled({"apart"}, std::move(made), text("the same loads one at a time", "one at a time"),
                   {.rank = 4, .weight = 0.8f});
@@ -240,25 +214,17 @@ Spans LatencyHidingScene::issue_slots(const View& view) const {
     }
   }
   std::sort(at.begin(), at.end());
-  Spans slots{items("slot", 0)};
-  slots.x = time_axis();
-  slots.lanes = "probe_lane";
-  slots.now = time_high();
+  SpanList slots("slot", time_axis(), "probe_lane");
   const auto add = [&](double from, double to, bool idle) {
-    ++slots.items.count;
-    slots.lane.push_back(zoom_lanes());
-    slots.begin.push_back(from);
-    slots.end.push_back(to);
-    slots.items.state.each.push_back(idle ? State::to_come : State::done);
-    slots.items.tone.each.push_back(idle ? 0 : 5);
-    slots.items.names.push_back(idle ? fmt::format("idle {:.0f}", to - from) : std::string());
+    slots.add({zoom_lanes(), from, to, idle ? State::to_come : State::done,
+               std::uint8_t(idle ? 0 : 5), idle ? fmt::format("idle {:.0f}", to - from) : ""});
   };
   for (std::size_t k = 0; k < at.size(); ++k) {
     add(at[k], at[k], false);
     const double next = k + 1 < at.size() ? at[k + 1] : now_at;
     if (clocked() && next - at[k] >= kGap) add(at[k], next, true);
   }
-  return slots;
+  return slots.made(time_high());
 }
 
 /// The lanes of one scheduler's warps; for the kernel tail those of all multiprocessors.
@@ -266,7 +232,8 @@ Box LatencyHidingScene::scheduler(const View& view, int which) const {
   const auto& rows = trace_.machine.rows;
   const latency_hiding::Moment* at = moment(view.cursor);
   const std::int64_t zero = origin(view.cursor);
-  SpanList list(probe_name(), time_axis(), "warp_lane", time_high(), tone_kind());
+  SpanList list(probe_name(), time_axis(), "warp_lane", tone_kind());
+  std::vector<const Probe*> probes;
   const int row = followed(view);
   std::vector<int> first_lane(rows.size(), -1);
   int lane = 0;
@@ -281,13 +248,17 @@ Box LatencyHidingScene::scheduler(const View& view, int which) const {
     if (!bar) continue;
     const bool current = at != nullptr && each.row == 0 && !tails() && at->number == each.number;
     const int id = tails() ? each.number : each.row * a_row_ + each.number;
-    list.add(each, id, first + (tails() ? 0 : each.number % lanes_a_warp()), *bar, current,
-             tone_of(each.number), row > 0 && each.row == row,
-             tails() ? std::to_string(each.number) : std::string(), tone_number(each.number));
+    list.add(bar_of(id, first + (tails() ? 0 : each.number % lanes_a_warp()), *bar, current,
+                    tone_of(each.number), row > 0 && each.row == row,
+                    tails() ? std::to_string(each.number) : std::string(),
+                    tone_number(each.number)));
+    probes.push_back(&each);
   }
+  Spans spans = of_probes(std::move(list), probes, time_high());
+  if (!tails()) spans.items.act = {Act::pick, "warp"};
   static constexpr std::array<Name, kSubPartitions> kBoxes = {"scheduler_0", "scheduler_1",
                                                               "scheduler_2", "scheduler_3"};
-  return box({kBoxes[static_cast<std::size_t>(which)]}, {list.made(!tails())},
+  return box({kBoxes[static_cast<std::size_t>(which)]}, {std::move(spans)},
              tails() ? Text{} : text(fmt::format("sched. {}", which), std::to_string(which)),
              {.least_height = tails() ? 3.0f : 0.6f, .left = tails() ? 1 : kLeft});
 }
@@ -301,10 +272,9 @@ Box LatencyHidingScene::schedulers(const View& view) const {
       tails() ? counted(rows, "SM") + ", a row each"
               : fmt::format("all of one SM: {}{}", counted(rows, "warp"),
                             is(Kernel::bulk_copy) ? ", those issuing" : " on four schedulers");
-  Box made = column({"multiprocessor_box"}, std::move(boxes),
-                    {.close = true, .rank = tails() ? 0 : 2, .weight = tails() ? 2.0f : 1.2f});
-  made.label = tails() ? text(fmt::format("{}, {}", what, where()), what) : text(what);
-  return made;
+  return labelled({"multiprocessor_box"}, std::move(boxes),
+                  tails() ? text(fmt::format("{}, {}", what, where()), what) : text(what),
+                  {.close = true, .rank = tails() ? 0 : 2, .weight = tails() ? 2.0f : 1.2f});
 }
 
 // ---- what the pointer is told -------------------------------------------------------------------------------

@@ -11,6 +11,7 @@
 
 #include "kernels/base/lab/recording.hpp"
 #include "scenes/machine/latency_hiding/scene.hpp"
+#include "scenes/picture/parts.hpp"
 #include "scenes/shared/measured.hpp"
 #include "scenes/shared/rows.hpp"
 #include "scenes/shared/words.hpp"
@@ -34,10 +35,7 @@ const lab::Report* bench() {
 
 /// Lengths one below the other, each with its name before it and its number at its end.
 Box bars_of(const Results& results, Key key, Name item, Name x, Name lanes, bool known) {
-  Spans spans{items(item, 0)};
-  spans.x = x;
-  spans.lanes = lanes;
-  spans.now = results.high;
+  SpanList list(item, x, lanes);
   const std::string unit = std::strlen(results.unit) > 3 ? "" : std::string(" ") + results.unit;
   std::size_t longest = 0;
   for (const std::string& name : results.names) longest = std::max(longest, name.size());
@@ -48,24 +46,16 @@ Box bars_of(const Results& results, Key key, Name item, Name x, Name lanes, bool
   std::vector<Curve> ends;
   for (std::size_t k = 0; k < results.values.size() && known; ++k) {
     const auto lane = static_cast<int>(k);
-    ++spans.items.count;
-    spans.lane.push_back(lane);
-    spans.begin.push_back(0);
-    spans.end.push_back(results.values[k]);
-    spans.items.names.emplace_back();
-    spans.items.state.each.push_back(lane == results.here ? State::plain : State::done);
-    spans.items.tone.each.push_back(5);
-    spans.items.flags.each.push_back(lane == results.here ? kPicked : kNone);
-    ends.push_back({.key = {key.name, lane},
-                    .x = {results.values[k], results.values[k]},
-                    .y = {lane + 0.5, lane + 0.5},
-                    .ax = x,
-                    .ay = lanes,
-                    .tone = 5,
-                    .end = text(significant(results.values[k], 3) + unit),
-                    .ends_free = true});
+    const bool here = lane == results.here;
+    list.add({.lane = lane,
+              .end = results.values[k],
+              .state = here ? State::plain : State::done,
+              .tone = 5,
+              .flags = here ? kPicked : kNone});
+    ends.push_back(lane_end({key.name, lane}, x, lanes, results.values[k],
+                            text(significant(results.values[k], 3) + unit), 5));
   }
-  made.marks.emplace_back(std::move(spans));
+  made.marks.emplace_back(list.made(results.high));
   for (Curve& end : ends) made.marks.emplace_back(std::move(end));
   return made;
 }
@@ -334,9 +324,9 @@ Box LatencyHidingScene::law(Cursor cursor) const {
   const std::string whose = all ? measured::where_measured(*bench()) : "not recorded";
   Box said = box({"needs"}, {lines("need", needs)}, text(whose, "recorded"),
                  {.rank = 2, .weight = 0, .least_height = 2.8f});
-  Box made = column({"law"}, {std::move(plot), std::move(said)}, {.rank = 1, .weight = 2});
-  made.label = text("Little's law: bytes = latency × rate", "Little's law");
-  return made;
+  return labelled({"law"}, {std::move(plot), std::move(said)},
+                  text("Little's law: bytes = latency × rate", "Little's law"),
+                  {.rank = 1, .weight = 2});
 }
 
 Box LatencyHidingScene::lengths(Cursor cursor) const {

@@ -113,9 +113,6 @@ class LatencyHidingScene final : public SceneOf<latency_hiding::Trace> {
   void find_events();
 
   // The parts of the picture, in picture.cpp.
-  /// A box with a label above and a margin at its left.
-  static picture::Box labelled(picture::Key key, picture::Box inner, picture::Text label,
-                               const picture::Layout& layout);
   void add_lane_axes(picture::Extent& extent) const;
   picture::Box warp_loads(const View& view) const;
   picture::Curve end_of(picture::Key key, const Stretch& bar, picture::Name lanes, int lane,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <tuple>
 
 #include "scenes/matmul/hopper_gemm/scene.hpp"
 #include "scenes/shared/measured.hpp"
@@ -22,46 +23,20 @@ constexpr float kNames = 5.4f;  ///< margin for the lane names, in line heights
 constexpr float kLane = 0.98f;  ///< least height of a lane, in line heights
 
 /// Spans of one kind: a bar from here to there, each about a k-tile.
-class Bars_ {
- public:
-  Bars_(const HopperMoment& moment, Name name, double now, Name x = "order") : moment_(moment) {
-    spans_.items = items(name, 0);
-    spans_.x = x;
-    spans_.lanes = "lane";
-    spans_.now = now;
-    spans_.items.act = {Act::pick, "k-tile"};
+struct Lanes : SpanList {
+  explicit Lanes(Name name, Name x = "order") : SpanList(name, x, "lane", "k-tile") {
+    spans.items.act = {Act::pick, "k-tile"};
   }
-  /// Adds nothing if it has not begun.
-  void add(int key, int lane, double begin, double end, State state, int k_tile, bool picked,
-           std::string name = {}) {
-    if (end != kNever && end < begin) return;  // a broken kernel: ended before it began
-    const double to = end == kNever ? spans_.now : std::min(end, spans_.now);
-    if (begin == kNever || begin > spans_.now) return;
-    ++spans_.items.count;
-    spans_.items.ids.push_back(key);
-    spans_.lane.push_back(lane);
-    spans_.begin.push_back(begin);
-    spans_.end.push_back(std::max(to, begin));
-    const bool hatched = state == State::wasted || k_tile < 0;
-    spans_.items.state.each.push_back(state);
-    spans_.items.tone.each.push_back(hatched ? std::uint8_t{0} : moment_.tone_of(k_tile));
-    spans_.items.flags.each.push_back(picked ? kPicked : kNone);
-    // A bar that begins before its predecessor ends has no room for its number.
-    double& taken = taken_.try_emplace(lane, 0).first->second;
-    spans_.items.names.push_back(spans_.begin.back() < taken ? std::string() : std::move(name));
-    taken = std::max(taken, spans_.end.back());
-    about_.push_back(k_tile);
-  }
-  Spans done() {
-    spans_.items.about = {{"k-tile", {-1, about_}}};
-    return std::move(spans_);
+  /// A bar that begins before its predecessor ends has no room for its number.
+  void put(Bar bar) {
+    double& taken = taken_.try_emplace(bar.lane, 0).first->second;
+    if (bar.begin < taken) bar.name.clear();
+    taken = std::max(taken, bar.end);
+    add(std::move(bar));
   }
 
  private:
-  const HopperMoment& moment_;
-  Spans spans_;
   std::map<int, double> taken_;  ///< until when, by lane
-  std::vector<int> about_;
 };
 
 }  // namespace
@@ -90,16 +65,19 @@ State HopperGemmScene::lit(const HopperMoment& now, int k_tile, std::initializer
                                                                             : otherwise;
 }
 
-/// The activities until the cursor, by their events. Waits are hatched, copies in flight dim.
-std::vector<HopperGemmScene::Activity> HopperGemmScene::activities(const HopperMoment& now) const {
-  std::vector<Activity> all;
+/// The activities until the cursor, from event to event. Waits are hatched, copies in flight dim.
+HopperGemmScene::Activities HopperGemmScene::activities(const HopperMoment& now) const {
+  Activities all;
   const int stages = has_producer() ? 1 : 0, first = stages + trace_.stages,
             each = has_wgmma() ? 2 : 1;
   const auto add = [&](Name what, int key, int lane, int begin, int end, State state, int k) {
     // A broken kernel's may end before they began.
-    if (begin != kNever && (end == kNever || begin <= end)) {
-      all.push_back({what, key, lane, begin, end, state, k});
-    }
+    if (begin == kNever || (end != kNever && end < begin)) return;
+    const bool waits = state == State::wasted;
+    const std::string name = waits ? "" : k < 0 ? "C" : std::to_string(k);
+    all.emplace_back(
+        what, SpanList::Bar{lane, double(begin), end == kNever ? double(INFINITY) : end, state,
+                            waits ? std::uint8_t{0} : now.tone_of(k), name, k, key});
   };
   for (const auto& [k, life] : now.lives) {
     int there = has_tma() ? life.flips : life.copies, gone = all_released(life) ? 0 : kNever;
@@ -146,9 +124,8 @@ std::vector<HopperGemmScene::Activity> HopperGemmScene::activities(const HopperM
 /// The order of the whole trace in beats. Waits end none, since they only wait for the others.
 void HopperGemmScene::find_beats() {
   std::vector<std::pair<double, double>> things;
-  for (const Activity& each : activities(moment({trace_.steps(), 0}))) {
-    if (each.state == State::wasted) continue;
-    things.emplace_back(each.begin, each.end == kNever ? double(INFINITY) : each.end);
+  for (const auto& [what, each] : activities(moment({trace_.steps(), 0}))) {
+    if (each.state != State::wasted) things.emplace_back(each.begin, each.end);
   }
   // One each for a k-tile's copy, stay in a stage and products, and for each stored part of C, at most.
   const int tiles = std::max(static_cast<int>(trace_.tiles.size()), 1);
@@ -158,26 +135,18 @@ void HopperGemmScene::find_beats() {
 /// What went on in each beat, up to the cursor.
 Box HopperGemmScene::lanes(const HopperMoment& now, int followed) const {
   const int at = beats_.at(now.events);
-  std::map<Name, Bars_> bars;
-  constexpr Name kNames_[] = {"wait_empty", "copy", "held", "wait_full", "product", "storing"};
-  for (const Name name : kNames_) bars.emplace(name, Bars_(now, name, at + 1));
-  for (const Activity& each : activities(now)) {
-    const double until = each.end == kNever ? double(INFINITY) : each.end;
+  std::map<Name, Lanes> bars = {{Name("held"), Lanes("held")}};  // says what the lanes are called
+  for (auto& [what, each] : activities(now)) {
     const bool waits = each.state == State::wasted;
-    const auto [begin, end] = waits ? beats_.waits(each.begin, until, now.events)
-                                    : beats_.of(each.begin, until, now.events);
-    if (begin >= end) continue;
-    bars.at(each.what).add(each.key, each.lane, begin, end, each.state, each.k_tile,
-                           !waits && each.k_tile == followed,
-                           waits             ? std::string()
-                           : each.k_tile < 0 ? "C"
-                                             : std::to_string(each.k_tile));
+    std::tie(each.begin, each.end) = waits ? beats_.waits(each.begin, each.end, now.events)
+                                           : beats_.of(each.begin, each.end, now.events);
+    if (!waits && each.about == followed) each.flags = kPicked;
+    if (each.begin < each.end) bars.try_emplace(what, what).first->second.put(std::move(each));
   }
   std::vector<Mark> marks;
-  for (auto& [name, each] : bars) marks.emplace_back(each.done());
+  for (auto& [name, each] : bars) marks.emplace_back(each.made(at + 1));
   // Each lane has room for its name and its bars' numbers, unless there are too many lanes.
-  const auto lanes = static_cast<float>((has_producer() ? 1 : 0) + trace_.stages +
-                                        (has_wgmma() ? 2 : 1) * trace_.consumers);
+  const auto lanes = static_cast<float>(traced_lanes().count);
   return box({"lanes"}, std::move(marks), {},
              {.weight = 1.6f,
               .least_width = 11,
@@ -227,9 +196,8 @@ Axis HopperGemmScene::timed_lanes() const {
 /// at the measured pace. The time of a product alone is known; the rest is idle.
 Box HopperGemmScene::in_cycles(const HopperMoment& now) const {
   const double alone = timed_.front().cycles - products_;  // a copy's: one stage overlaps nothing
-  const auto bars = [&](Name name) { return Bars_(now, name, kCycles, "cycles"); };
-  Bars_ copies = bars("timed_copy"), idle = bars("timed_idle"), products = bars("timed_product"),
-        rates(now, "rate", kRate, "rate");
+  Lanes copies("timed_copy", "cycles"), idle("timed_idle", "cycles"),
+      products("timed_product", "cycles"), rates("rate", "rate");
   std::vector<Mark> marks;
   const int lane = now.last == nullptr ? 0 : now.last->lane;
   for (const TimedRing& ring : timed_) {
@@ -248,16 +216,17 @@ Box HopperGemmScene::in_cycles(const HopperMoment& now) const {
       if (before >= 0 && !multiplied(frees)) break;
       const double asked = before < 0 ? 0 : begins(frees) + (ring.stages == 1 ? products_ : 0);
       const int key = ring.stages * kTimed + k;
-      copies.add(key, ring.lane + k % ring.stages, asked, begins(k),
-                 lit(now, k, {What::expects, What::copies, What::lands, What::flips}, 0,
-                     multiplied(k) ? State::done : State::to_come),
-                 k, false, std::to_string(k));
+      const std::string name = std::to_string(k);
+      copies.put({ring.lane + k % ring.stages, asked, begins(k),
+                  lit(now, k, {What::expects, What::copies, What::lands, What::flips}, 0,
+                      multiplied(k) ? State::done : State::to_come),
+                  now.tone_of(k), name, k, key, 1});
       if (!multiplied(k)) continue;
-      idle.add(key, cores, until, begins(k), State::wasted, k, false);
+      idle.put({cores, until, begins(k), State::wasted, 0, "", k, key, 2});
       until = begins(k) + products_;
-      products.add(key, cores, begins(k), until,
-                   lit(now, k, {What::issues, What::commits, What::waited}, lane, State::plain), k,
-                   false, std::to_string(k));
+      products.put({cores, begins(k), until,
+                    lit(now, k, {What::issues, What::commits, What::waited}, lane, State::plain),
+                    now.tone_of(k), name, k, key, 2});
     }
     if (until <= 0) continue;
     marks.emplace_back(Curve{.key = {"a_k_tile", ring.stages},
@@ -266,20 +235,15 @@ Box HopperGemmScene::in_cycles(const HopperMoment& now) const {
                              .ax = "cycles",
                              .ay = "lane",
                              .end = text(fmt::format("{:.0f}", ring.cycles))});
-    rates.add(ring.stages, cores, 0, ring.tflops, State::plain, -1, false,
-              fmt::format("{:.0f}", ring.tflops));
+    rates.put({cores, 0, ring.tflops, State::plain, 0, fmt::format("{:.0f}", ring.tflops), -1,
+               ring.stages, 2});
   }
-  const auto filling = [](Spans spans, std::uint8_t lanes) {
-    spans.items.glyph = {lanes};
-    return spans;
-  };
-  for (Bars_* each : {&idle, &products}) marks.emplace_back(filling(each->done(), 2));
-  marks.emplace_back(filling(copies.done(), 1));
+  for (Lanes* each : {&idle, &products, &copies}) marks.emplace_back(each->made(kCycles));
   Box made =
       row({"by_stages"},
           {box({"lanes"}, std::move(marks), text("copies, products", "copies"),
                {.weight = 3, .least_width = 5, .least_height = 5, .left = 6.2f, .right = 3.2f}),
-           box({"rates"}, {filling(rates.done(), 2)}, text("measured"),
+           box({"rates"}, {rates.made(kRate)}, text("measured"),
                {.rank = 1, .least_width = 5, .least_height = 5})},
           {.weight = 4});
   made.label =

@@ -8,6 +8,7 @@
 #include "kernels/matmul/hopper_gemm/kernels.hpp"
 #include "scenes/matmul/hopper_gemm/scene.hpp"
 #include "scenes/matmul/hopper_gemm/tile_layout.hpp"
+#include "scenes/picture/parts.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
@@ -58,9 +59,7 @@ Box HopperGemmScene::matrices(const HopperMoment& now, int followed) const {
   Layout words = left;
   words.least_height = 3.3f;  // three lines
   const auto with = [](Box of, const Layout& layout) {
-    of.weight = layout.weight;
-    of.least_width = layout.least_width;
-    of.least_height = layout.least_height;
+    static_cast<Layout&>(of) = layout;
     return of;
   };
   std::vector<Text> said;
@@ -248,16 +247,14 @@ Box HopperGemmScene::rows_in_banks(int chunk, bool plain) const {
   const std::string how = plain          ? std::string("plain rows")
                           : swizzle == 0 ? std::string("boxes of 16 B")
                                          : fmt::format("swizzle of {} B", swizzle);
-  Box made = column(
+  return labelled(
       plain ? Key{"plain"} : Key{"swizzled"},
       {box({plain ? Name("plain_turns") : Name("swizzled_turns")},
            {lines(plain ? Name("plain_turn") : Name("swizzled_turn"), {text(turns)}, Lines::large)},
            {}, {.weight = 0, .least_height = 1.5f}),
        box({plain ? Name("plain_rows") : Name("swizzled_rows")}, {grid}, {},
            {.least_width = 5, .least_height = 5.4f})},
-      {.close = true});
-  made.label = text(how);
-  return made;
+      text(how), {.close = true});
 }
 
 /// The same rows before and after, side by side.

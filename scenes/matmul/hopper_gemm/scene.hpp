@@ -122,14 +122,8 @@ class HopperGemmScene final : public SceneOf<hopper_gemm::Trace> {
   picture::Axis timed_lanes() const;
   picture::Box in_cycles(const HopperMoment& now) const;
   picture::Axis traced_lanes() const;
-  /// A bar of the lanes, by its events.
-  struct Activity {
-    picture::Name what;
-    int key, lane, begin, end;  ///< `end`: kNever if it has not ended
-    picture::State state;
-    int k_tile;
-  };
-  std::vector<Activity> activities(const HopperMoment& now) const;
+  using Activities = std::vector<std::pair<picture::Name, picture::SpanList::Bar>>;
+  Activities activities(const HopperMoment& now) const;
   void find_beats();
   picture::State lit(const HopperMoment& now, int k_tile,
                      std::initializer_list<hopper_gemm::What> whats, int lane,

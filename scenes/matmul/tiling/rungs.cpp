@@ -405,34 +405,26 @@ Box TilingScene::products(const View& view) const {
 
 /// A bar for each rung: reads of shared memory per FMA.
 Box TilingScene::reads(const View& view) const {
-  Spans spans{items("reads_of", 0)};
-  spans.x = "reads_per_fma";
-  spans.lanes = "rung";
+  SpanList list("reads_of", "reads_per_fma", "rung", "rung");
   Box made = box({"reads_bars"}, {}, {},
                  {.least_width = 3.5f, .least_height = 9, .left = 7, .right = 5.2f});
-  std::vector<int> lanes;
   for (int i = 0; i < static_cast<int>(trace_.rungs.size()); ++i) {
     const Rung& rung = trace_.rungs[static_cast<std::size_t>(i)];
     const bool shown = rung.variant == trace_.variant;
     if (shown && !shows(view.cursor, Share::reads)) continue;
-    ++spans.items.count;
-    lanes.push_back(i);
-    spans.begin.push_back(0);
-    spans.end.push_back(rung.reads_per_fma());
-    spans.items.value.each.push_back(static_cast<float>(rung.reads_per_fma()));
-    spans.items.tone.each.push_back(shown ? kOfC : 0);
+    list.add({.lane = i,
+              .end = rung.reads_per_fma(),
+              .tone = shown ? kOfC : std::uint8_t{0},
+              .about = i,
+              .lanes = 1});
+    list.spans.items.value.each.push_back(static_cast<float>(rung.reads_per_fma()));
     made.marks.emplace_back(lane_end({"served", i}, "reads_per_fma", "rung", rung.reads_per_fma(),
                                      text(served(rung), in_lowest(rung)), shown ? kOfC : 0,
                                      {"rung", i}, false));
   }
-  spans.items.glyph.all = 1;
-  spans.items.about = {{"rung", {-1, lanes}}};
-  spans.lane = std::move(lanes);
-  spans.now = kMostReads;
-  made.marks.insert(made.marks.begin(), std::move(spans));
-  Box labelled = column({"reads"}, {std::move(made)}, {.weight = 0.5f});
-  labelled.label = text("shared-memory reads per FMA", "reads per FMA");
-  return labelled;
+  made.marks.insert(made.marks.begin(), list.made(kMostReads));
+  return labelled({"reads"}, std::move(made), text("shared-memory reads per FMA", "reads per FMA"),
+                  {.weight = 0.5f});
 }
 
 Question TilingScene::reads_question() const {

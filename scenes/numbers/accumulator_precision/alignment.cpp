@@ -12,7 +12,6 @@
 #include "kernels/numbers/accumulator_precision/bench/hopper.hpp"
 #include "scenes/numbers/accumulator_precision/scene.hpp"
 #include "scenes/picture/parts.hpp"
-#include "scenes/shared/spans.hpp"
 
 namespace tilestep::scenes {
 

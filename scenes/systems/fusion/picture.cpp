@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "scenes/picture/parts.hpp"
-#include "scenes/shared/spans.hpp"
 #include "scenes/shared/words.hpp"
 #include "scenes/systems/fusion/scene.hpp"
 
@@ -223,12 +222,8 @@ Box FusionScene::lane_box(bool is_fused, Cursor cursor) const {
 
 /// The bytes of both ways on one scale, tensor by tensor in the order in which they moved.
 Box FusionScene::traffic(Cursor cursor) const {
-  Spans spans{items("moved", 0)};
-  spans.x = "bytes";
-  spans.lanes = "way";
-  std::vector<int> tensors;
+  SpanList list("moved", "bytes", "way", "tensor");
   std::vector<Mark> marks;
-  double most = 0;
   for (const int way : {0, 1}) {
     const Lane& lane = way == 0 ? trace_.unfused : trace_.fused;
     double at = 0;
@@ -236,25 +231,16 @@ Box FusionScene::traffic(Cursor cursor) const {
       const Move& move = lane.moves[i];
       if (!is_counted(move.tensor) || cursor.tile < 1 || !moved(move, cursor)) continue;
       const double bytes = static_cast<double>(move.bytes) / trace_.width;
-      ++spans.items.count;
-      spans.items.ids.push_back(static_cast<int>(i) + 32 * way);
-      spans.lane.push_back(way);
-      spans.begin.push_back(at);
-      spans.end.push_back(at += bytes);
-      spans.items.state.each.push_back(moves_now(move, cursor) ? State::current : State::plain);
-      spans.items.tone.each.push_back(kTones[index_of(move.tensor)]);
-      spans.items.names.emplace_back(name_of(move.tensor));
-      tensors.push_back(index_of(move.tensor));
+      list.add({way, at, at + bytes, moves_now(move, cursor) ? State::current : State::plain,
+                kTones[index_of(move.tensor)], std::string(name_of(move.tensor)),
+                index_of(move.tensor), static_cast<int>(i) + 32 * way, 1});
+      at += bytes;
     }
     if (at > 0)
       marks.emplace_back(
           lane_end({"way_end", way}, "bytes", "way", at, text(significant(at, 3) + " B")));
-    most = std::max(most, at);
   }
-  spans.items.glyph.all = 1;
-  spans.items.about = {{"tensor", {0, tensors}}};
-  spans.now = most;
-  marks.insert(marks.begin(), std::move(spans));
+  marks.insert(marks.begin(), list.made());
   return labelled(
       {"traffic"},
       box({"traffic_rows"}, std::move(marks), {}, {.least_height = 2, .left = 4.6f, .right = 4}),
@@ -324,11 +310,8 @@ Box FusionScene::seams_box() const {
 
 /// What each operation reads and writes, as wide as its bytes; outlines stay on the chip.
 Box FusionScene::bands(Cursor cursor) const {
-  Spans spans{items("band", 0)};
-  spans.x = "op_bytes";
-  spans.lanes = "op";
-  std::vector<int> kernels, tensors;
-  double most = 0;
+  SpanList list("band", "op_bytes", "op", "tensor");
+  std::vector<int> kernels;
   const int now = kernel(cursor);
   for (int op = 0; op < fusion::kOps; ++op) {
     const fusion::OpTrace& one = trace_.ops[static_cast<std::size_t>(op)];
@@ -340,26 +323,24 @@ Box FusionScene::bands(Cursor cursor) const {
       const double begin = at;
       at += each.bytes;
       if (one.kernel == now && when > phase(cursor)) continue;
-      ++spans.items.count;
-      spans.items.ids.push_back(op * 4 + static_cast<int>(i));
-      spans.lane.push_back(op);
-      spans.begin.push_back(begin);
-      spans.end.push_back(at);
       const bool current = one.kernel == now && when == phase(cursor);
-      spans.items.state.each.push_back(each.saved ? State::to_come
-                                       : current  ? State::current
-                                                  : State::plain);
-      spans.items.flags.each.push_back(static_cast<std::uint8_t>(each.saved ? kWas : kNone));
-      spans.items.tone.each.push_back(kTones[index_of(each.tensor)]);
-      tensors.push_back(index_of(each.tensor));
-      spans.items.names.push_back(each.saved ? "" : each.tensor);
+      list.add({.lane = op,
+                .begin = begin,
+                .end = at,
+                .state = each.saved ? State::to_come
+                         : current  ? State::current
+                                    : State::plain,
+                .tone = kTones[index_of(each.tensor)],
+                .name = each.saved ? "" : each.tensor,
+                .about = index_of(each.tensor),
+                .id = op * 4 + static_cast<int>(i),
+                .lanes = 1,
+                .flags = each.saved ? kWas : kNone});
       kernels.push_back(one.kernel);
-      most = std::max(most, at);
     }
   }
-  spans.items.glyph.all = 1;
-  spans.items.about = {{"tensor", {0, tensors}}, {"kernel", {0, kernels}}};
-  spans.now = most;
+  Spans spans = list.made();
+  spans.items.about.push_back({"kernel", {0, kernels}});
   return labelled(
       {"bands_box"},
       box({"bands"}, {std::move(spans)}, {}, {.weight = 1, .least_height = 5, .right = 1}),

@@ -60,6 +60,19 @@ TEST_CASE("Decode: the query heads that use a tile light up together", "[decode_
   }
 }
 
+TEST_CASE("Decode: parts are in registers until the merge reads them from device memory",
+          "[decode_scene]") {
+  using picture::Place;
+  Shown shown;
+  const auto place = [&](int step, std::string_view box) {
+    return tests::place_of(picture_at(*shown, step).root, box);
+  };
+  CHECK(place(1, "cache") == Place::device_memory);
+  CHECK(place(1, "parts") == Place::registers);
+  CHECK(place(4, "parts") == Place::nowhere);  // its weights are nowhere
+  CHECK(place(4, "part_table") == Place::device_memory);
+}
+
 TEST_CASE("Decode: the event of the merge leads to the merge", "[decode_scene]") {
   Shown shown;
   REQUIRE(shown.trace().merged);
