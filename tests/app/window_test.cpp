@@ -212,6 +212,8 @@ TEST_CASE("a window's worker is its own program, not what a build has put in its
   std::filesystem::remove(program);
   std::ofstream(program) << "#!/bin/sh\nexit 9\n";
   std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  // A run that is asked of a worker before its end is seen fails, and says so.
+  REQUIRE(eventually([&] { return children_of(window.program().pid()).empty(); }));
   window.press("r");
   CHECK(eventually([&] {
     const auto preset = window.part("preset");
