@@ -205,7 +205,7 @@ ImU32 heat(float t) {
 }
 
 ImU32 readable_on(ImU32 background) {
-  constexpr ImU32 kBlack = rgb(0x0B0E12), kWhite = rgb(0xFFFFFF);
+  constexpr ImU32 kBlack = rgb(0x000000), kWhite = rgb(0xFFFFFF);
   return contrast(background, kBlack) >= contrast(background, kWhite) ? kBlack : kWhite;
 }
 

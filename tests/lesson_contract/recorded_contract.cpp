@@ -255,7 +255,9 @@ void check_refuses(const lab::Lesson& lesson) {
   const std::string& id = lesson.info().id;
   if (lab::recording(id) == nullptr) return;
   int refused = 0;
-  for (const lab::Settings& settings : contract::some_knob_ends(lesson)) {
+  tests::Part part("recorded ends of " + id, 12);
+  for (const lab::Settings& settings : contract::knob_ends(lesson)) {
+    if (part.skips() && refused > 0) continue;
     INFO(contract::to_text(settings));
     try {
       const lab::Report report = recorded(id, settings);
