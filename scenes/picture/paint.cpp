@@ -54,6 +54,9 @@ class Painter {
         differences_(emphasis.differences),
         seen_(seen),
         canvas_(canvas) {
+    for (const Piece& p : placed.pieces) {
+      if (p.kind == Piece::slab) slabs_.push_back(&p);
+    }
     if (emphasis.lit_boxes != nullptr) lit_boxes_ = *emphasis.lit_boxes;
     if (emphasis.lit_boxes != nullptr && (lit_ != nullptr || !lit_boxes_.empty())) fade(lit_boxes_);
   }
@@ -255,6 +258,16 @@ class Painter {
                      color);
   }
 
+  /// What a thing at `at` stands on: the panel, or the last place there.
+  std::uint32_t below(Point at) const {
+    const std::uint32_t panel = color_of(Coat{Role::panel}).rgb;
+    std::uint32_t ground = panel;
+    for (const Piece* p : slabs_) {
+      if (!p->area.holds(at)) continue;
+      ground = blend(panel, color_of(Coat{Role::background}).rgb, p->heat * p->alpha);
+    }
+    return ground;
+  }
   Color ink_of(const Words& w) {
     const bool on = w.on >= 0 && w.on < static_cast<int>(placed_.pieces.size());
     if (w.ink != Ink::on_piece || !on) return ink_of(role_of(w), w.alpha);
@@ -264,7 +277,7 @@ class Painter {
     }
     const Color over = color_of(p);
     const std::uint32_t ground =
-        blend(color_of(Coat{Role::panel}).rgb, over.rgb, std::clamp(over.alpha, 0.0f, 1.0f));
+        blend(below(p.area.center()), over.rgb, std::clamp(over.alpha, 0.0f, 1.0f));
     // Remembered: thousands of words stand on a few colours.
     auto& [known, ink] = inks_[(ground * 2654435761u) >> 24];
     if (known != ground + 1) ink = readable_on(ground);
@@ -292,6 +305,7 @@ class Painter {
   const Area seen_;
   Canvas& canvas_;
   std::vector<Area> lit_boxes_;
+  std::vector<const Piece*> slabs_;
   std::vector<float> pieces_left_, strokes_left_;                    ///< empty: all of it
   std::array<std::pair<std::uint32_t, std::uint32_t>, 256> inks_{};  ///< ground + 1, ink
 };
