@@ -59,7 +59,13 @@ struct RowShape {
   /// The most packs of 16 bytes that a thread holds in registers: 1, 2 or 4. 0: the row is held in shared memory.
   int packs = 4;
   int least_cluster = 1;  ///< blocks of a row: no fewer
+  /// Whether blocks stay for many rows and fetch the next one early (is_streamed). Rows of whole packs, in registers.
+  bool stream = false;
 };
+/// The launches that can: those with a sum or a maximum, which memory would wait for.
+constexpr bool is_streamed(const RowShape& shape, const Parts& parts) {
+  return shape.stream && parts.first != First::swiglu && (parts.norm || parts.quantize);
+}
 inline constexpr int kMostThreads = 1024, kMostCluster = 8;
 inline constexpr int kMostWidth = 262144;
 /// Bytes of a row that a block holds in shared memory: so many if the cluster is large enough, and at most so many.

@@ -92,8 +92,31 @@ inline void check_threads(int threads) {
               " threads per row; allowed: 32, 64, 128, 256, 512, 1024");
 }
 
+/// Calls `run` with the parts as the kernel has them.
+template <class Run>
+void with_parts(const Parts& parts, Run run) {
+#if defined(__CUDACC__)
+  const auto is = [&](auto chosen) {
+    using Chosen = decltype(chosen);
+    if (parts == Parts{Chosen::first, Chosen::norm, Chosen::quantize}) run(chosen);
+  };
+  is(Compiled<First::add, false, false>{});
+  is(Compiled<First::load, true, false>{});
+  is(Compiled<First::load, false, true>{});
+  is(Compiled<First::add, true, false>{});
+  is(Compiled<First::load, true, true>{});
+  is(Compiled<First::add, true, true>{});
+  is(Compiled<First::swiglu, false, false>{});
+  is(Compiled<First::swiglu, false, true>{});
+#else
+  run(parts);
+#endif
+}
+
 void start_rows(simt::Device& device, const RowShape& shape, const Parts& parts,
                 const RowArrays& arrays);
+void start_stream(simt::Device& device, const RowShape& shape, const Parts& parts,
+                  const RowArrays& arrays);
 void start_rows_holding(simt::Device& device, int values, const RowShape& shape,
                         const RowArrays& arrays);
 simt::Resources holding(int values, int width);

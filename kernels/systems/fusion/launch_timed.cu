@@ -15,27 +15,6 @@ void check_parts(const Parts& parts) {
   if (!found) throw Error("fusion: this combination of steps is not compiled");
 }
 
-/// Calls `run` with the parts as the kernel has them.
-template <class Run>
-void with_parts(const Parts& parts, Run run) {
-#if defined(__CUDACC__)
-  const auto is = [&](auto chosen) {
-    using Chosen = decltype(chosen);
-    if (parts == Parts{Chosen::first, Chosen::norm, Chosen::quantize}) run(chosen);
-  };
-  is(Compiled<First::add, false, false>{});
-  is(Compiled<First::load, true, false>{});
-  is(Compiled<First::load, false, true>{});
-  is(Compiled<First::add, true, false>{});
-  is(Compiled<First::load, true, true>{});
-  is(Compiled<First::add, true, true>{});
-  is(Compiled<First::swiglu, false, false>{});
-  is(Compiled<First::swiglu, false, true>{});
-#else
-  run(parts);
-#endif
-}
-
 template <class Run>
 void with_held(int values, Run run) {
   simt::with_constant<16, 32, 64, 128, 256, 512>("fusion: values of a thread", values, run);
@@ -52,6 +31,8 @@ simt::Launch holding_launch(int values, int width) {
 void start_rows(simt::Device& device, const RowShape& shape, const Parts& parts,
                 const RowArrays& arrays) {
   check_threads(shape.threads);
+  check_parts(parts);
+  if (is_streamed(shape, parts)) return start_stream(device, shape, parts, arrays);
   const int cluster = checked_cluster(shape);
   const simt::Launch launch = launch_of("rows", shape, cluster);
   with_packs(shape, cluster, [&](auto pack, auto held) {
@@ -61,7 +42,6 @@ void start_rows(simt::Device& device, const RowShape& shape, const Parts& parts,
       simt::launch(device, launch, rows_kernel<Pack, Held::kPacks, Held::kShared, decltype(chosen)>,
                    arrays_of<Pack>(arrays), rows_of(shape, cluster), chosen);
     };
-    check_parts(parts);
     // Rows that are read one by one are the rare case: one kernel has all steps.
     if constexpr (Pack::kNumbers == 1) {
       start(parts);

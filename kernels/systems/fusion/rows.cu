@@ -80,12 +80,14 @@ __device__ inline Reduced over_row(Reduced mine, int cluster, Break broken) {
   }
   simt::hopper::
       cluster_barrier();  // every block's pair must be written before another block reads it
+  // A lane for each block, so that the blocks' pairs come together.
+  const auto there = simt::hopper::remote<float>(address, static_cast<unsigned>(lane % cluster),
+                                                 2 * kMostWarps + 2, "another block's pair");
+  const Reduced one = {there[2 * kMostWarps], there[2 * kMostWarps + 1]};
   mine = {0.0f, 0.0f};
   for (int block = 0; block < cluster; ++block) {
-    const auto there = simt::hopper::remote<float>(address, static_cast<unsigned>(block),
-                                                   2 * kMostWarps + 2, "another block's pair");
-    mine.sum += there[2 * kMostWarps];
-    mine.most = fmaxf(mine.most, there[2 * kMostWarps + 1]);
+    mine.sum += __shfl_sync(kAllLanes, one.sum, block);
+    mine.most = fmaxf(mine.most, __shfl_sync(kAllLanes, one.most, block));
   }
   return mine;
 }

@@ -272,7 +272,10 @@ class Bench : public lab::Bench {
         half.threads /= 2;
         const bool wasteful = threads > 32 && cluster_of(half) == cluster;
         if (cluster == 0 || wasteful || (cluster > 1 && (width <= 8192 || threads < 256))) continue;
-        all.push_back(shape);
+        for (const bool stream : {false, true}) {
+          all.push_back(shape);
+          all.back().stream = stream;
+        }
       }
     }
     for (const int threads : {256, 512, 1024}) {
@@ -289,8 +292,9 @@ class Bench : public lab::Bench {
   }
   static std::string said(const RowShape& shape) {
     const int cluster = cluster_of(shape);
-    const std::string where =
-        shape.packs == 0 ? "in shared memory" : fmt::format("up to {} packs each", shape.packs);
+    const std::string where = shape.packs == 0 ? "in shared memory"
+                                               : fmt::format("up to {} packs each{}", shape.packs,
+                                                             shape.stream ? ", in a stream" : "");
     return cluster == 1 ? fmt::format("{} threads, {}", shape.threads, where)
                         : fmt::format("{} blocks of {} threads, {}", cluster, shape.threads, where);
   }
@@ -311,7 +315,9 @@ class Bench : public lab::Bench {
                },
            .cells = {{"blocks", cluster_of(shape)},
                      {"threads", shape.threads},
-                     {"held", shape.packs == 0 ? "shared memory" : "registers"}}});
+                     {"held", shape.packs == 0 ? "shared memory"
+                              : shape.stream   ? "registers, the next row in shared memory"
+                                               : "registers"}}});
     }
     return rung;
   }
@@ -356,8 +362,8 @@ class Bench : public lab::Bench {
     lab::Rung rung{.name = std::move(name), .why = "", .configurations = {}};
     rung.check = "fusions";
     rung.check_detail = kTolerance;
-    for (const int packs : {1, 2, 4}) {
-      RowShape shape{Dtype::bf16, rows, sizes_.width, 32, packs};
+    for (const int way : {1, 2, 4, -1, -2, -4}) {  // packs; below 0, in a stream
+      RowShape shape{Dtype::bf16, rows, sizes_.width, 32, std::abs(way), 1, way < 0};
       while (shape.threads < kMostThreads && cluster_of(shape) != 1) shape.threads *= 2;
       if (cluster_of(shape) != 1) continue;
       const auto start = [this, shape, launches, slices] {

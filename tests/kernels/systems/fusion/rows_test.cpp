@@ -111,6 +111,34 @@ TEST_CASE(
   check_chain(*device, {Dtype::bf16, 127, 64, 32, 1});  // several rows per block
 }
 
+TEST_CASE("Row kernels: rows in a stream, several of which each block or cluster takes",
+          "[fusion]") {
+  const auto device = row_device(simt::ThreadOrder::shuffled);
+  const auto check = [&](Dtype type, int rows, int width, int threads, int packs) {
+    check_chain(*device, {type, rows, width, threads, packs, 1, true});
+  };
+  for (const Dtype type : all_of<Dtype>()) {
+    for (const int packs : {1, 2, 4}) check(type, 5, 1024, 32 * 4 / packs, packs);
+    check(type, 3, 2040, 32, 4);  // a cluster whose last block has less
+  }
+  check(Dtype::bf16, 23, 64, 32, 1);  // several rows per block, the last of which has fewer
+  check(Dtype::bf16, 1, 8, 32, 4);
+  check(Dtype::bf16, 3, 20000, 512, 4);
+  // One row after another is the same as each by itself.
+  const RowShape apart{Dtype::bf16, 5, 1024, 64, 2}, stream{Dtype::bf16, 5, 1024, 64, 2, 1, true};
+  const Inputs in = make_inputs(apart, 3);
+  const Left one = left_by(*device, apart, kAddNormQuantize, in.x, in.residual, in.gain),
+             other = left_by(*device, stream, kAddNormQuantize, in.x, in.residual, in.gain);
+  CHECK(one.sum == other.sum);
+  CHECK(one.codes == other.codes);
+  CHECK(one.scale == other.scale);
+  if (!tests::all_is_wanted()) return;
+  for (const int width : {32768, 65536, 131072, 262144}) {
+    check(Dtype::bf16, 5, width, 1024, 4);
+    if (width < 262144) check(Dtype::fp16, 5, width, 512, 4);
+  }
+}
+
 TEST_CASE("Row kernels: the widest rows, in clusters", "[fusion]") {
   const auto device = row_device();
   const RowShape widest{Dtype::bf16, 1, 262144, 512, 0};
@@ -240,4 +268,5 @@ TEST_CASE("Row kernels: shapes that are not allowed are refused in words", "[fus
   CHECK(contains(refused({Dtype::bf16, 1, 8, 48, 1}, kNorm), "32, 64"));
   CHECK(contains(refused({Dtype::bf16, 1, 65536, 32, 4}, kNorm), "does not fit"));
   CHECK(contains(refused({Dtype::bf16, 1, 8, 32, 1}, {First::load, false, false}), "not compiled"));
+  CHECK(contains(refused({Dtype::bf16, 1, 7, 32, 1, 1, true}, kNorm), "whole packs"));
 }

@@ -1,0 +1,52 @@
+// Fusion: the launches of stream.cu.
+
+#include "kernels/base/simt/cluster_room.hpp"
+#include "kernels/systems/fusion/launch.hpp"
+#include "kernels/systems/fusion/stream/stream.cu"
+
+namespace tilestep::fusion::SIMT_BACKEND {
+namespace {
+
+/// Whether a combination that the compiler knows is streamed; of the others, is_streamed has said so.
+template <class Steps>
+constexpr bool kStreams = true;
+template <First kFirst, bool kNorm, bool kQuantize>
+constexpr bool kStreams<Compiled<kFirst, kNorm, kQuantize>> =
+    is_streamed({.stream = true}, {kFirst, kNorm, kQuantize});
+
+}  // namespace
+
+void start_stream(simt::Device& device, const RowShape& shape, const Parts& parts,
+                  const RowArrays& arrays) {
+  const int cluster = checked_cluster(shape);
+  if (pack_of(shape.type, shape.width) == 1 || shape.packs == 0) {
+    throw Error("fusion: rows of " + std::to_string(shape.width) + " numbers with " +
+                std::to_string(shape.packs) +
+                " packs in registers are not streamed; allowed: rows of whole packs, in registers");
+  }
+  with_packs(shape, cluster, [&](auto pack, auto held) {
+    using Pack = decltype(pack);
+    using Held = decltype(held);
+    if constexpr (Pack::kNumbers > 1 && !Held::kShared) {
+      with_parts(parts, [&](auto chosen) {
+        if constexpr (kStreams<decltype(chosen)>) {
+          simt::Launch launch = launch_of("stream", shape, cluster);
+          const int threads = static_cast<int>(launch.block.x * launch.block.y);
+          launch.shared_bytes =
+              static_cast<std::size_t>(simt::Rounds<float2>::bytes(threads / 32, cluster) +
+                                       16 * slots_of(parts, Held::kPacks) * threads);
+          const auto kernel = stream_kernel<Pack, Held::kPacks, decltype(chosen)>;
+          // As many rows for each as for the others.
+          const std::int64_t groups = launch.grid.x / launch.cluster,
+                             most = simt::clusters_at_once(device, launch, kernel, 2),
+                             turns = (groups + most - 1) / most;
+          launch.grid = dim3(static_cast<unsigned>((groups + turns - 1) / turns) * launch.cluster);
+          simt::launch(device, launch, kernel, arrays_of<Pack>(arrays), rows_of(shape, cluster),
+                       chosen);
+        }
+      });
+    }
+  });
+}
+
+}  // namespace tilestep::fusion::SIMT_BACKEND

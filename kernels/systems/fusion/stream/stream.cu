@@ -1,0 +1,150 @@
+#pragma once
+
+// Fusion: rows.cu's chain for many rows in a stream. A block, or a cluster, is resident and takes one row after another.
+// What keeps memory busy:
+//
+//   landing   the next row is on its way to shared memory while this one, now in registers, is summed and stored
+//   gain      read once for all rows: kept on the chip
+//   sums      each warp sends its pair to all blocks of the cluster, so that a row costs one barrier
+//
+// A thread's slots of shared memory are its own: its copies need no barrier, only its wait.
+
+#include "kernels/base/simt/warp_rounds.hpp"
+#include "kernels/systems/fusion/rows.cu"
+
+namespace tilestep::fusion::SIMT_BACKEND {
+
+/// Whether the gain has registers; otherwise shared memory.
+__host__ __device__ constexpr bool gain_in_registers(int packs) {
+  return packs <= 2;
+}
+/// Packs that a thread has in shared memory.
+__host__ __device__ constexpr int slots_of(const Parts& parts, int packs) {
+  return packs * (1 + (parts.first == First::add ? 1 : 0) +
+                  (parts.norm && !gain_in_registers(packs) ? 1 : 0));
+}
+
+/// As row_chain. Rows are whole packs, of which a thread has at most kPacks; blocks that are neighbours share a row.
+template <class Pack, int kPacks, class Steps>
+__global__ void __launch_bounds__(kMostThreads)
+    stream_kernel(Arrays<Pack> arrays, Rows rows, Steps parts) {
+  using Memory = typename Pack::Memory;
+  constexpr int kNumbers = Pack::kNumbers;
+  constexpr bool kGainHere = gain_in_registers(kPacks);
+  const bool adds = parts.first == First::add;
+  const Place place = place_of(rows.cluster);
+  const int packs = rows.width / kNumbers;
+  const int threads = static_cast<int>(blockDim.x * blockDim.y);
+  const int each = static_cast<int>(gridDim.x) / rows.cluster * static_cast<int>(blockDim.y);
+  const int slots = slots_of({parts.first, parts.norm, parts.quantize}, kPacks);
+  const auto slot =
+      simt::dynamic_shared<Memory>(
+          static_cast<std::size_t>(slots * threads),
+          static_cast<std::size_t>(simt::Rounds<float2>::bytes(threads / 32, rows.cluster))) +
+      static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
+  const auto gain_slot = slot + (parts.norm && !kGainHere ? (adds ? 2 : 1) * kPacks * threads : 0);
+
+  const auto fetch = [&](int row) {
+    const std::ptrdiff_t start = static_cast<std::ptrdiff_t>(row) * packs;
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      const int i = place.first + k * place.apart;
+      if (row >= rows.rows || i >= packs) continue;
+      simt::cp_async16(slot + k * threads, arrays.first + (start + i));
+      if (adds) simt::cp_async16(slot + (kPacks + k) * threads, arrays.second + (start + i));
+    }
+    simt::cp_async_commit();
+  };
+  fetch(place.row);
+  Memory gains[kGainHere ? kPacks : 1];
+  if (parts.norm) {
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      const int i = place.first + k * place.apart;
+      if (i >= packs) continue;
+      if constexpr (kGainHere) {
+        gains[k] = arrays.gain[i];
+      } else {
+        gain_slot[k * threads] = arrays.gain[i];
+      }
+    }
+  }
+  // No block may send a pair to one that has not begun.
+  if (rows.cluster > 1) simt::hopper::cluster_barrier();
+
+  const int warps = static_cast<int>(blockDim.x / 32),
+            rank = static_cast<int>(blockIdx.x) % rows.cluster;
+  simt::Rounds<float2> rounds(rows.cluster * warps,
+                              rank * warps + static_cast<int>(threadIdx.x / 32), rows.cluster, 0,
+                              static_cast<int>(threadIdx.y) * warps);
+  const auto add = [](Reduced a, float2 b) { return Reduced{a.sum + b.x, fmaxf(a.most, b.y)}; };
+  for (int from = place.row - static_cast<int>(threadIdx.y); from < rows.rows; from += each) {
+    const int row = from + static_cast<int>(threadIdx.y);
+    const int end = row < rows.rows ? packs : 0;  // a row past the last has no packs
+    const std::ptrdiff_t start = static_cast<std::ptrdiff_t>(row < rows.rows ? row : 0) * packs;
+    simt::cp_async_wait<0>();
+    Memory held[kPacks];
+    Reduced mine = {0.0f, 0.0f};
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      const int i = place.first + k * place.apart;
+      if (i >= end) continue;
+      typename Pack::Numbers h, b, g;
+      held[k] = slot[k * threads];
+      Pack::unpack(held[k], h);
+      if (adds) {
+        Pack::unpack(slot[(kPacks + k) * threads], b);
+        for (int j = 0; j < kNumbers; ++j) h[j] += b[j];
+        held[k] = Pack::pack(h);  // rounded as if it had been stored and read back
+        Pack::unpack(held[k], h);
+        arrays.sum[start + i] = held[k];
+      }
+      if (parts.norm) mine.sum = squares_added<Pack>(mine.sum, h);
+      if (!parts.quantize) continue;
+      if (parts.norm) {
+        Pack::unpack(kGainHere ? gains[kGainHere ? k : 0] : gain_slot[k * threads], g);
+        for (int j = 0; j < kNumbers; ++j) h[j] *= g[j];
+      }
+      for (int j = 0; j < kNumbers; ++j) mine.most = fmaxf(mine.most, fabsf(h[j]));
+    }
+    fetch(row + each);  // into slots that were read just now, by this thread
+    mine = over_lanes(mine, 32, Break::none);
+    rounds.tell(make_float2(mine.sum, mine.most));
+    mine = over_lanes(rounds.part(Reduced{0.0f, 0.0f}, add), 32, Break::none);
+
+    const float mean = fmaf(mine.sum, rows.per_width, kEpsilon);
+    const float inverse = parts.norm ? 1.0f / sqrtf(mean) : 1.0f;
+    typename Pack::Numbers largest = {};
+    largest[0] = mine.most * inverse;
+    const Memory rounded = Pack::pack(largest);
+    Pack::unpack(rounded, largest);
+    const float to_code = largest[0] > 0.0f ? kLargestCode / largest[0] : 0.0f;
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      const int i = place.first + k * place.apart;
+      if (i >= end) continue;
+      typename Pack::Numbers n, g;
+      Pack::unpack(held[k], n);
+      if (parts.norm) {
+        Pack::unpack(kGainHere ? gains[kGainHere ? k : 0] : gain_slot[k * threads], g);
+        for (int j = 0; j < kNumbers; ++j) {
+          n[j] *= g[j];
+          n[j] *= inverse;
+        }
+      }
+      const Memory result = Pack::pack(n);
+      if (!parts.quantize) {
+        arrays.out[start + i] = result;
+        continue;
+      }
+      Pack::unpack(result, n);
+      for (int j = 0; j < kNumbers; ++j) n[j] *= to_code;
+      arrays.codes[start + i] = Pack::codes(n);
+    }
+    if (parts.quantize && end > 0 && place.first == 0) {
+      arrays.scale[row] = largest[0] * (1.0f / kLargestCode);
+    }
+  }
+}
+
+}  // namespace tilestep::fusion::SIMT_BACKEND
