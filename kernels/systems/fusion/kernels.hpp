@@ -9,6 +9,7 @@
 #include "kernels/base/simt/resources.hpp"
 #include "kernels/base/simt/simt.hpp"
 #include "kernels/lessons.hpp"
+#include "kernels/systems/fusion/sampling/sampling.hpp"
 
 /// The kernels' interface for the lesson's driver; implemented by launch.cu, once per backend.
 namespace tilestep::fusion {
@@ -169,6 +170,16 @@ class Kernels : public simt::KernelSet {
   virtual void cross_entropy(simt::Device& device, const LossShape& shape,
                              simt::Span<const unsigned char> logits, simt::Span<const int> targets,
                              simt::Span<float> loss) const = 0;
+  /// A token of each row, in one kernel: logits [rows × vocabulary] of `type` are read once. Asynchronous. Throws Error for
+  /// a rule or shape that is not allowed.
+  virtual void sample(simt::Device& device, Dtype type, const SampleShape& shape,
+                      const SampleRule& rule, simt::Span<const unsigned char> logits,
+                      simt::Span<int> tokens) const = 0;
+  /// The same in a kernel for each step, `scratch` [rows × (vocabulary + 1)] between them: scaled logits become
+  /// probabilities, and a threshold for each row. Not for greedy rules.
+  virtual void sample_apart(simt::Device& device, Dtype type, const SampleShape& shape,
+                            const SampleRule& rule, simt::Span<const unsigned char> logits,
+                            simt::Span<float> scratch, simt::Span<int> tokens) const = 0;
 };
 
 }  // namespace tilestep::fusion

@@ -50,6 +50,16 @@ class KernelsHere final : public Kernels {
                    simt::global(targets, "targets"), simt::global(loss, "loss"), shape.vocabulary);
     });
   }
+
+  void sample(simt::Device& device, Dtype type, const SampleShape& shape, const SampleRule& rule,
+              simt::Span<const unsigned char> logits, simt::Span<int> tokens) const override {
+    start_sample(device, type, shape, rule, logits, tokens);
+  }
+  void sample_apart(simt::Device& device, Dtype type, const SampleShape& shape,
+                    const SampleRule& rule, simt::Span<const unsigned char> logits,
+                    simt::Span<float> scratch, simt::Span<int> tokens) const override {
+    start_sample_apart(device, type, shape, rule, logits, scratch, tokens);
+  }
 };
 
 }  // namespace

@@ -119,6 +119,12 @@ void start_stream(simt::Device& device, const RowShape& shape, const Parts& part
                   const RowArrays& arrays);
 void start_rows_holding(simt::Device& device, int values, const RowShape& shape,
                         const RowArrays& arrays);
+void start_sample(simt::Device& device, Dtype type, const SampleShape& shape,
+                  const SampleRule& rule, simt::Span<const unsigned char> logits,
+                  simt::Span<int> tokens);
+void start_sample_apart(simt::Device& device, Dtype type, const SampleShape& shape,
+                        const SampleRule& rule, simt::Span<const unsigned char> logits,
+                        simt::Span<float> scratch, simt::Span<int> tokens);
 simt::Resources holding(int values, int width);
 
 }  // namespace tilestep::fusion::SIMT_BACKEND

@@ -25,6 +25,7 @@ __device__ inline unsigned pair_of(float low, float high) {
 template <Dtype kType>
 struct Wide {
   using Memory = uint4;
+  static constexpr Dtype kDtype = kType;
   static constexpr int kNumbers = kType == Dtype::fp32 ? 4 : 8;
   using Codes = std::conditional_t<kNumbers == 4, unsigned, uint2>;
   using Numbers = float[kNumbers];
@@ -62,6 +63,7 @@ struct Wide {
 template <Dtype kType>
 struct Narrow {
   using Memory = std::conditional_t<kType == Dtype::fp32, float, std::uint16_t>;
+  static constexpr Dtype kDtype = kType;
   static constexpr int kNumbers = 1;
   using Codes = std::uint8_t;
   using Numbers = float[1];

@@ -21,7 +21,6 @@ namespace {
 using lab::real, lab::whole;
 
 constexpr std::size_t kPeriod = 1000003;  // a prime: rows of all widths differ
-constexpr lab::Pace kPoint{150, 14, 7, 20};
 
 std::vector<std::uint16_t> bf16_bits(std::size_t count, std::int64_t seed, float scale,
                                      float offset) {
@@ -86,13 +85,14 @@ class Bench : public lab::Bench {
 
   void run() {
     if (sizes_.quick)
-      lab::leave_out(report,
-                     {"other widths", "other numbers of rows", "kernels that hold too much"});
+      lab::leave_out(report, {"other widths", "other numbers of rows", "kernels that hold too much",
+                              "other rules of sampling"});
     time_launches();
     time_widths();
     time_fusions();
     if (!sizes_.quick) time_held();
     time_losses();
+    time_sampling(*this, sizes_, 0.15);
     const lab::Measurement* fused = report.measurement("chain_bandwidth", "add-norm-quantize");
     report.summary = fmt::format(
         "Residual, RMSNorm and quantization in one kernel reach {} on {}; a copy reaches {}.",
@@ -324,7 +324,7 @@ class Bench : public lab::Bench {
 
   void time_widths() {
     std::vector<lab::Timed> all;
-    const double share = 0.4 / static_cast<double>(2 * sizes_.widths.size());
+    const double share = 0.35 / static_cast<double>(2 * sizes_.widths.size());
     for (const Launched& kernel : {Launched{kNorm, "RMSNorm"},
                                    Launched{kAddNormQuantize, "residual + RMSNorm + quantize"}}) {
       for (const int width : sizes_.widths) {
@@ -387,7 +387,7 @@ class Bench : public lab::Bench {
 
   void time_fusions() {
     std::vector<lab::Timed> all;
-    const double share = 0.3 / static_cast<double>(fusions().size() * sizes_.rows.size());
+    const double share = 0.25 / static_cast<double>(fusions().size() * sizes_.rows.size());
     for (const int rows : sizes_.rows) {
       const std::size_t count = numeric::elements_of(rows, sizes_.width);
       const auto slices = static_cast<int>(
@@ -536,7 +536,7 @@ class Bench : public lab::Bench {
                                   [this, shape, host] { return compared_losses(shape, host); });
              }});
       }
-      lab::append(all, climb(plan, 0.15 / static_cast<double>(sizes_.vocabularies.size())).rungs);
+      lab::append(all, climb(plan, 0.1 / static_cast<double>(sizes_.vocabularies.size())).rungs);
     }
     add_table("losses", "Softmax and cross entropy, each logit read once",
               {lab::Column{"rung", "kernel"}, whole("vocabulary"), lab::Column{"time", "time"},

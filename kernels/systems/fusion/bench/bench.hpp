@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "kernels/base/lab/bench.hpp"
 #include "kernels/base/lab/lesson.hpp"
 #include "kernels/systems/fusion/kernels.hpp"
 
@@ -19,7 +20,9 @@ struct BenchSizes {
   std::size_t held_numbers = std::size_t{1} << 27;
   std::vector<int> vocabularies = {32768, 131072, 262144};
   std::size_t logits = std::size_t{1} << 27;
-  int launches = 64;  ///< in a graph
+  int launches = 64;                                           ///< in a graph
+  std::vector<int> sampled = {32000, 128256, 151936, 262144};  ///< vocabularies
+  int sampled_rows = 512;                                      ///< the most
   bool quick = false;
 
   static BenchSizes of_quick() {
@@ -35,9 +38,17 @@ struct BenchSizes {
             .held_numbers = 16384,
             .vocabularies = {1024},
             .logits = 2048,
-            .launches = 2};
+            .launches = 2,
+            .sampled = {64, 256},
+            .sampled_rows = 2};
   }
 };
+
+/// The pace of a point of a curve.
+inline constexpr lab::Pace kPoint{150, 14, 7, 20};
+
+/// The bench's part on sampling.
+void time_sampling(lab::Bench& bench, const BenchSizes& sizes, double share);
 
 /// The bench with these sizes. The device can time. Throws Error (unavailable) below compute capability 9.0.
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes);

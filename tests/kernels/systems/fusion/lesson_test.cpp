@@ -14,7 +14,8 @@ using tests::contains;
 
 namespace {
 
-simt::KernelEntry kRunTable[] = {{"fusion", kernels_emulated}};
+simt::KernelEntry kRunTable[] = {{"fusion", kernels_emulated},
+                                 {"low_bit", low_bit::kernels_emulated}};
 
 lab::Report run_with(const lab::Settings& settings) {
   const auto device = tests::device_under_test(kRunTable);
@@ -102,6 +103,10 @@ TEST_CASE("Fusion: the bench compares, times and counts all that it has", "[fusi
   CHECK(tests::number_in(fusions, 1, "byte_ratio") == Approx(7 / 3.0));
   CHECK(tests::number_in(fusions, 2, "byte_ratio") == Approx(13 / 7.0));
   CHECK(tests::table_in(report, "losses").rows.size() == 1);
+  const lab::Table& sampling = tests::table_in(report, "sampling");
+  REQUIRE(sampling.rows.size() == 16);
+  CHECK(tests::number_in(sampling, 0, "bytes_apart") == 22);
+  CHECK(tests::number_in(sampling, 8, "bytes_apart") == 24);
   BenchSizes quick = BenchSizes::tiny();
   quick.quick = true;
   tests::check_quick(bench_report(device, tests::unwatched, quick), {"held"});
