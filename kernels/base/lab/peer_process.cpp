@@ -10,10 +10,14 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "kernels/base/lab/assets.hpp"
 #include "kernels/base/simt/error.hpp"
 
 extern char** environ;
@@ -21,6 +25,68 @@ extern char** environ;
 namespace tilestep::lab {
 
 using namespace std::chrono_literals;
+
+namespace {
+
+std::string from_environment(const char* name, const char* otherwise) {
+  const char* value = std::getenv(name);
+  return value == nullptr || *value == '\0' ? otherwise : value;
+}
+
+}  // namespace
+
+std::vector<std::string> peer_command(const std::string& script, const std::string& folder) {
+  const std::string python = from_environment("TILESTEP_PYTHON", "python3");
+  if (const std::string named = from_environment("TILESTEP_PEERS", ""); !named.empty()) {
+    const std::filesystem::path path = std::filesystem::path(named) / script;
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(path, ignored)) return {python, path.string()};
+    throw Error(
+        "TILESTEP_PEERS is '" + named + "', which has no " + script +
+            "; allowed: a folder that has it, or nothing, which stands for the one built in",
+        ExitCode::unavailable);
+  }
+  const std::string_view text = asset("assets/peers/" + script);
+  if (folder.empty()) return {python, "-c", std::string(text)};
+  const std::string path = (std::filesystem::path(folder) / script).string();
+  if (!(std::ofstream(path) << text).flush())
+    throw Error("'" + path + "' cannot be written", ExitCode::unavailable);
+  return {python, path};
+}
+
+ScriptPeer::ScriptPeer(const std::string& script)
+    : folder_((std::filesystem::temp_directory_path() / "tilestep-peer-XXXXXX").string()) {
+  if (mkdtemp(folder_.data()) == nullptr)
+    throw Error("'" + folder_ + "': " + std::strerror(errno), ExitCode::unavailable);
+  try {
+    process_ = std::make_unique<PeerProcess>(peer_command(script, folder_));
+  } catch (...) {
+    std::filesystem::remove_all(folder_);
+    throw;
+  }
+}
+
+ScriptPeer::~ScriptPeer() {
+  process_.reset();
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+std::vector<double> numbers_of(const nlohmann::json& answer, const std::string& key,
+                               std::size_t count) {
+  const auto list = answer.find(key);
+  bool good = list != answer.end() && list->is_array() &&
+              (count == 0 ? !list->empty() : list->size() == count);
+  std::vector<double> numbers;
+  for (std::size_t i = 0; good && i < list->size(); ++i) {
+    good = (*list)[i].is_number();
+    if (good) numbers.push_back((*list)[i].get<double>());
+  }
+  if (good) return numbers;
+  throw Error("the peer answered without '" + key + "'; allowed: a list of " +
+                  (count == 0 ? "at least one number" : std::to_string(count) + " numbers"),
+              ExitCode::unavailable);
+}
 
 PeerProcess::PeerProcess(const std::vector<std::string>& command) : name_(command.front()) {
   int ends[2];

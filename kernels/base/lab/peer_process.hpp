@@ -2,7 +2,8 @@
 
 #include <sys/types.h>
 
-#include <nlohmann/json_fwd.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -32,5 +33,31 @@ class PeerProcess {
   int socket_ = -1;
   pid_t pid_ = -1;
 };
+
+/// The command that starts a script of assets/peers: by the Python that TILESTEP_PYTHON names (else python3), from the
+/// folder TILESTEP_PEERS or as built in. With `folder` the built-in text becomes a file there. Throws Error (unavailable)
+/// where TILESTEP_PEERS has no such script.
+std::vector<std::string> peer_command(const std::string& script, const std::string& folder = {});
+
+/// Such a script in its process; as a file, for Triton reads its own source. The file goes with it.
+class ScriptPeer {
+ public:
+  /// Throws as peer_command and PeerProcess do.
+  explicit ScriptPeer(const std::string& script);
+  ~ScriptPeer();
+  ScriptPeer(const ScriptPeer&) = delete;
+  ScriptPeer& operator=(const ScriptPeer&) = delete;
+  nlohmann::json ask(const nlohmann::json& request, double most_seconds = 120) {
+    return process_->ask(request, most_seconds);
+  }
+
+ private:
+  std::string folder_;
+  std::unique_ptr<PeerProcess> process_;
+};
+
+/// The `count` numbers that an answer has under `key`; 0: any number of them but none. Throws Error (unavailable).
+std::vector<double> numbers_of(const nlohmann::json& answer, const std::string& key,
+                               std::size_t count = 0);
 
 }  // namespace tilestep::lab

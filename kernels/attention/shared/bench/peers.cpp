@@ -1,9 +1,6 @@
 #include "kernels/attention/shared/bench/peers.hpp"
 
-#include <cstdlib>
 #include <nlohmann/json.hpp>
-
-#include "kernels/base/lab/assets.hpp"
 
 namespace tilestep::attention {
 namespace {
@@ -22,11 +19,6 @@ nlohmann::json request_of(const std::string& backend, const Task& task, const st
           {"samples", pace.samples}};
 }
 
-std::string from_environment(const char* name, const char* otherwise) {
-  const char* value = std::getenv(name);
-  return value == nullptr || *value == '\0' ? otherwise : value;
-}
-
 }  // namespace
 
 TorchPeers::TorchPeers(bool asked) {
@@ -35,13 +27,7 @@ TorchPeers::TorchPeers(bool asked) {
     return;
   }
   try {
-    std::vector<std::string> command = {from_environment("TILESTEP_PYTHON", "python3")};
-    if (const std::string folder = from_environment("TILESTEP_PEERS", ""); !folder.empty()) {
-      command.push_back(folder + "/attention.py");
-    } else {
-      lab::append(command, {"-c", std::string(lab::asset("assets/peers/attention.py"))});
-    }
-    process_ = std::make_shared<lab::PeerProcess>(command);
+    process_ = std::make_shared<lab::PeerProcess>(lab::peer_command("attention.py"));
     const Task small{{Mask::none, 128, 0, 0}, 1, 1, 64, ScoreMod::none};
     const auto name_of_backend = [&](const char* backend) {
       return process_->ask(request_of(backend, small, "forward", {1, 1, 1, 1}))

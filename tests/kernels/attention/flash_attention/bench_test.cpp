@@ -2,17 +2,18 @@
 
 #include "kernels/attention/flash_attention/bench/bench.hpp"
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "kernels/attention/shared/bench/peers.hpp"
 #include "tests/kernels/attention/flash_attention/testing.hpp"
+#include "tests/kernels/base/lab/stand_in.hpp"
 #include "tests/kernels/base/lab/timed_emulation.hpp"
 
 using namespace tilestep;
 using namespace tilestep::flash_attention;
 using tests::contains;
+using tests::Environment;
 using tests::error_of;
 
 namespace {
@@ -31,33 +32,9 @@ BenchSizes tiny() {
 
 simt::KernelEntry kTable[] = {{"flash_attention", kernels_emulated}};
 
-/// An environment's variable for as long as this lives.
-class Environment {
- public:
-  Environment(const char* name, const std::string& value) : name_(name) {
-    setenv(name, value.c_str(), 1);
-  }
-  ~Environment() { unsetenv(name_); }
-
- private:
-  const char* name_;
-};
-
 /// A shell script in the place of PyTorch's.
-class FakePeer {
- public:
-  explicit FakePeer(const std::string& script)
-      : folder_(std::filesystem::temp_directory_path() /
-                ("tilestep-peer-" + std::to_string(getpid()))) {
-    std::filesystem::create_directories(folder_);
-    std::ofstream(folder_ / "attention.py") << script;
-  }
-  ~FakePeer() { std::filesystem::remove_all(folder_); }
-
- private:
-  std::filesystem::path folder_;
-  Environment shell_{"TILESTEP_PYTHON", "sh"};
-  Environment where_{"TILESTEP_PEERS", folder_.string()};
+struct FakePeer : tests::StandIn {
+  explicit FakePeer(const std::string& script) : StandIn("attention.py", script) {}
 };
 
 constexpr const char* kGoodPeer =
