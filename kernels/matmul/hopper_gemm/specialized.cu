@@ -153,11 +153,28 @@ __device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stag
   tape.note(site + kReleases, number - 1);
 }
 
+/// What a consumer does to the sums of a tile before it stores them: nothing. A lesson that fuses more into the epilogue
+/// has a type like this one (systems/fusion/gemm/epilogues.cu).
+struct SumsAlone {
+  template <class T>
+  using Stored = T;  ///< the tile of C that the sums become
+  template <class T>
+  struct Ahead {};  ///< loaded before the products, so that nothing waits for it after them
+  template <class T, class Place>
+  __device__ __forceinline__ Ahead<T> ahead(const Place&) const {
+    return {};
+  }
+  template <class T>
+  __device__ __forceinline__ void apply(typename T::Sums&, const Ahead<T>&,
+                                        const TilePlace&) const {}
+};
+
 /// The work of a consumer warpgroup.
-template <class T, class R, class Out, int kCluster, class Tape>
+template <class T, class R, class Out, int kCluster, class Tape, class Epilogue>
 __device__ __forceinline__ void consume(const TensorMaps& maps, const Task& task,
                                         simt::Global<Out> c, const Stages<T, R>& stages, int rank,
-                                        int consumer, const Tape& tape) {
+                                        int consumer, const Tape& tape, const Epilogue& epilogue) {
+  using Stored = typename Epilogue::template Stored<T>;
   const int site = consumer * kConsumerSites;
   const bool in_turn = stages.ring.sharing < stages.ring.consumers;  // ping-pong
   Turn turn;
@@ -177,25 +194,33 @@ __device__ __forceinline__ void consume(const TensorMaps& maps, const Task& task
       }
       take_tensor_cores(consumer);
     }
+    const auto here = [&] {
+      TilePlace place = walk.place(rank);
+      if (!in_turn) place.row += consumer * T::kRows;
+      return place;
+    };
+    const auto ahead = epilogue.template ahead<T>(here);
     multiply_tile<T, R, kCluster>(sums, stages, turn, task.shape.k, consumer,
                                   in_turn && !walk.is_last(), number, tape, site);
-    TilePlace place = walk.place(rank);
-    if (!in_turn) place.row += consumer * T::kRows;
+    TilePlace place = here();
     tape.note(site + kStores, tile);
+    epilogue.template apply<T>(sums, ahead, place);
+    if constexpr (Stored::kColumns != T::kColumns) place.column /= T::kColumns / Stored::kColumns;
     if (task.stored_by_tma) {  // [step: stores]
-      store_by_tma<T, Out>(maps.c, sums, stages, place, consumer, parts, tape);
+      store_by_tma<Stored, Out>(maps.c, sums, stages, place, consumer, parts, tape);
     } else {
-      store_sums<T, Out>(c, sums, task.shape, place);
+      store_sums<Stored, Out>(c, sums, task.shape, place);
     }
     tape.note(site + kStored, tile);
   }
   if (task.stored_by_tma && threadIdx.x % kWarpgroup == 0) store_wait<0>();
 }
 
-template <class T, class R, class Out, int kCluster, class Tape>
-__global__ void __launch_bounds__(3 * kWarpgroup, 1)
-    specialized(const __grid_constant__ TensorMaps maps, simt::Global<Out> c, Task task, R ring,
-                Tape tape) {
+/// The work of a block.
+template <class T, class R, class Out, int kCluster, class Tape, class Epilogue>
+__device__ __forceinline__ void specialize(const TensorMaps& maps, simt::Global<Out> c,
+                                           const Task& task, const R& ring, const Tape& tape,
+                                           const Epilogue& epilogue) {
   const auto stages = lay_out<T>(ring, task.shared_bytes);
   const int rank = kCluster == 1 ? 0 : static_cast<int>(rank_in_cluster());
   begin<kCluster>(stages, tape);
@@ -208,13 +233,20 @@ __global__ void __launch_bounds__(3 * kWarpgroup, 1)
     }
   } else {
     take_registers<kConsumerRegisters>();
-    consume<T, R, Out, kCluster>(maps, task, c, stages, rank, group - 1, tape);
+    consume<T, R, Out, kCluster>(maps, task, c, stages, rank, group - 1, tape, epilogue);
   }
   tape.linger();
   // A block must not exit while the other may still arrive at its barriers or copy into its stages.
   if constexpr (kCluster > 1) {
     if (!tape.does(Fault::no_last_meeting)) cluster_barrier();
   }
+}
+
+template <class T, class R, class Out, int kCluster, class Tape>
+__global__ void __launch_bounds__(3 * kWarpgroup, 1)
+    specialized(const __grid_constant__ TensorMaps maps, simt::Global<Out> c, Task task, R ring,
+                Tape tape) {
+  specialize<T, R, Out, kCluster>(maps, c, task, ring, tape, SumsAlone{});
 }
 
 }  // namespace tilestep::hopper_gemm::SIMT_BACKEND

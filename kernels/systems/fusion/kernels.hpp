@@ -9,6 +9,7 @@
 #include "kernels/base/simt/resources.hpp"
 #include "kernels/base/simt/simt.hpp"
 #include "kernels/lessons.hpp"
+#include "kernels/systems/fusion/gemm/gemm.hpp"
 #include "kernels/systems/fusion/sampling/sampling.hpp"
 
 /// The kernels' interface for the lesson's driver; implemented by launch.cu, once per backend.
@@ -180,6 +181,13 @@ class Kernels : public simt::KernelSet {
   virtual void sample_apart(simt::Device& device, Dtype type, const SampleShape& shape,
                             const SampleRule& rule, simt::Span<const unsigned char> logits,
                             simt::Span<float> scratch, simt::Span<int> tokens) const = 0;
+  /// out = epilogue(X · Wᵀ); for SwiGLU W is in the order of swiglu_row. Asynchronous. Throws Error for a shape that is
+  /// not allowed, and Error (unavailable) on a GPU other than Hopper.
+  virtual void multiply(simt::Device& device, Epilogue epilogue, TileSize size,
+                        const ProductShape& shape, const ProductArrays& arrays) const = 0;
+  /// out = x + second, a bias: x and out m × n.
+  virtual void add_bias(simt::Device& device, const ProductShape& shape,
+                        const ProductArrays& arrays) const = 0;
 };
 
 }  // namespace tilestep::fusion

@@ -1,5 +1,6 @@
 // Fusion: the shapes that the kernels accept, and their launches.
 
+#include "kernels/systems/fusion/gemm/gemm.hpp"
 #include "kernels/systems/fusion/launch.hpp"
 #include "kernels/systems/fusion/loss.cu"
 
@@ -8,6 +9,15 @@ namespace {
 
 class KernelsHere final : public Kernels {
  public:
+  void multiply(simt::Device& device, Epilogue epilogue, TileSize size, const ProductShape& shape,
+                const ProductArrays& arrays) const override {
+    start_product(device, epilogue, size, shape, arrays);
+  }
+  void add_bias(simt::Device& device, const ProductShape& shape,
+                const ProductArrays& arrays) const override {
+    start_bias(device, shape, arrays);
+  }
+
   void rows(simt::Device& device, const RowShape& shape, const Parts& parts,
             const RowArrays& arrays) const override {
     start_rows(device, shape, parts, arrays);

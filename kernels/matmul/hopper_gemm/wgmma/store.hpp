@@ -31,8 +31,8 @@ __device__ __forceinline__ void store_pair(simt::Global<Out> c, const GemmShape&
 
 /// Straight to C, whose rows are `pitch_of<Out>(n)` elements apart: four lanes store 32 or 16 contiguous
 /// bytes.
-template <class T, class Out>
-__device__ __forceinline__ void store_sums(simt::Global<Out> c, const typename T::Sums& sums,
+template <class T, class Out, class Sums>
+__device__ __forceinline__ void store_sums(simt::Global<Out> c, const Sums& sums,
                                            const GemmShape& shape, const TilePlace& place) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) % kWarpgroup / 32;
@@ -92,11 +92,11 @@ __device__ __forceinline__ void stage_sums(const Sums& sums, unsigned tile, int 
 
 /// Through shared memory, 128 bytes of the rows at a time, alternating between two tiles. TMA skips elements
 /// outside C, and reads the tiles while the warpgroup runs its next products. `parts` counts them, from 0 in
-/// the block's first tile of C.
-template <class T, class Out, class S, class Tape>
-__device__ __forceinline__ void store_by_tma(const TensorMap& c, const typename T::Sums& sums,
-                                             const S& stages, const TilePlace& place, int consumer,
-                                             int& parts, const Tape& tape) {
+/// the block's first tile of C. `sums` may be more than those of T.
+template <class T, class Out, class Sums, class S, class Tape>
+__device__ __forceinline__ void store_by_tma(const TensorMap& c, const Sums& sums, const S& stages,
+                                             const TilePlace& place, int consumer, int& parts,
+                                             const Tape& tape) {
   constexpr int kColumns = kStoredBytes / static_cast<int>(sizeof(Out));
   const bool speaks = threadIdx.x % kWarpgroup == 0;
 #pragma unroll

@@ -86,13 +86,14 @@ class Bench : public lab::Bench {
   void run() {
     if (sizes_.quick)
       lab::leave_out(report, {"other widths", "other numbers of rows", "kernels that hold too much",
-                              "other rules of sampling"});
+                              "other rules of sampling", "other epilogues"});
     time_launches();
     time_widths();
     time_fusions();
     if (!sizes_.quick) time_held();
     time_losses();
     time_sampling(*this, sizes_, 0.15);
+    add_epilogues(*this, sizes_, 0.1);
     const lab::Measurement* fused = report.measurement("chain_bandwidth", "add-norm-quantize");
     report.summary = fmt::format(
         "Residual, RMSNorm and quantization in one kernel reach {} on {}; a copy reaches {}.",

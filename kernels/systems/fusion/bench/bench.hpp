@@ -5,7 +5,7 @@
 
 #include "kernels/base/lab/bench.hpp"
 #include "kernels/base/lab/lesson.hpp"
-#include "kernels/systems/fusion/kernels.hpp"
+#include "kernels/systems/fusion/gemm/problem.hpp"
 
 namespace tilestep::fusion {
 
@@ -20,13 +20,22 @@ struct BenchSizes {
   std::size_t held_numbers = std::size_t{1} << 27;
   std::vector<int> vocabularies = {32768, 131072, 262144};
   std::size_t logits = std::size_t{1} << 27;
-  int launches = 64;                                           ///< in a graph
+  int launches = 64;  ///< in a graph
   std::vector<int> sampled = {32000, 128256, 151936, 262144};  ///< vocabularies
-  int sampled_rows = 512;                                      ///< the most
+  int sampled_rows = 512;  ///< the most
+  std::vector<EpilogueLayer> layers = {{Epilogue::bias, 14336, 4096},
+                                       {Epilogue::residual, 4096, 14336},
+                                       {Epilogue::swiglu, 28672, 4096}};
+  std::vector<int> batches = {1, 16, 64, 512, 4096};
   bool quick = false;
 
   static BenchSizes of_quick() {
-    return {.widths = {4096, 32768}, .rows = {16, 8192}, .vocabularies = {131072}, .quick = true};
+    return {.widths = {4096, 32768},
+            .rows = {16, 8192},
+            .vocabularies = {131072},
+            .layers = {{Epilogue::swiglu, 28672, 4096}},
+            .batches = {16, 4096},
+            .quick = true};
   }
   /// What the emulation does in a moment.
   static BenchSizes tiny() {
@@ -40,7 +49,11 @@ struct BenchSizes {
             .logits = 2048,
             .launches = 2,
             .sampled = {64, 256},
-            .sampled_rows = 2};
+            .sampled_rows = 2,
+            .layers = {{Epilogue::bias, 80, 64},
+                       {Epilogue::residual, 48, 80},
+                       {Epilogue::swiglu, 144, 64}},
+            .batches = {1, 3}};
   }
 };
 
@@ -52,5 +65,8 @@ void time_sampling(lab::Bench& bench, const BenchSizes& sizes, double share);
 
 /// The bench with these sizes. The device can time. Throws Error (unavailable) below compute capability 9.0.
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes);
+
+/// epilogues.cpp: products with epilogues, as a share of the bench. Adds nothing on other GPUs than Hopper's.
+void add_epilogues(lab::Bench& bench, const BenchSizes& sizes, double share);
 
 }  // namespace tilestep::fusion

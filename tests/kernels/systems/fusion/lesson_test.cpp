@@ -14,8 +14,9 @@ using tests::contains;
 
 namespace {
 
-simt::KernelEntry kRunTable[] = {{"fusion", kernels_emulated},
-                                 {"low_bit", low_bit::kernels_emulated}};
+simt::KernelEntry kRunTable[] = {{"hopper_gemm", hopper_gemm::kernels_emulated},
+                                 {"low_bit", low_bit::kernels_emulated},
+                                 {"fusion", kernels_emulated}};
 
 lab::Report run_with(const lab::Settings& settings) {
   const auto device = tests::device_under_test(kRunTable);
@@ -107,6 +108,12 @@ TEST_CASE("Fusion: the bench compares, times and counts all that it has", "[fusi
   REQUIRE(sampling.rows.size() == 16);
   CHECK(tests::number_in(sampling, 0, "bytes_apart") == 22);
   CHECK(tests::number_in(sampling, 8, "bytes_apart") == 24);
+  CHECK(tests::table_in(report, "epilogues").rows.size() == 3 * 2 * 3);
+  const lab::Table& savings = tests::table_in(report, "epilogue_savings");
+  REQUIRE(savings.rows.size() == 3 * 2);
+  // 3 rows of 144 numbers, written and read again.
+  CHECK(tests::number_in(savings, 5, "intermediate") == Approx(3 * 144 * 4e-6));
+  CHECK(tests::number_in(savings, 5, "predicted") > 1);
   BenchSizes quick = BenchSizes::tiny();
   quick.quick = true;
   tests::check_quick(bench_report(device, tests::unwatched, quick), {"held"});
