@@ -73,6 +73,12 @@ std::optional<Question> held_question(const lab::Report& bench) {
               *many, *few, measured::where_measured(bench))));
 }
 
+/// Which rungs of the authoring ladder a bench lacks, and why.
+std::string missing_rungs(const lab::Report& bench) {
+  const lab::Table* table = bench.table("authoring_missing");
+  return table == nullptr || table->rows.empty() ? "" : table->text(0, 0);
+}
+
 }  // namespace
 
 std::vector<Question> FusionScene::measured_questions(const lab::Report& bench) const {
@@ -156,6 +162,20 @@ measured::Spec FusionScene::measured_spec() const {
                            .note = "{intermediate} MB less"}},
             .needs = "epilogues",
             .missing = kNewView},
+           {.name = "Authoring",
+            .how = "residual, RMSNorm and quantization, written in four ways, in CUDA graphs, L2 "
+                   "cold",
+            .filters = {{"fusion_authored_rows", "rows", "{}", "8192", "rows"}},
+            .plots = {Bars{.id = "fusion_authoring",
+                           .unit = "GB/s",
+                           .rows = {.table = "authoring"},
+                           .label = "rung",
+                           .value = "bandwidth",
+                           .fraction = "",
+                           .note = "{lines} lines of code, {each} µs"}},
+            .needs = "authoring",
+            .missing = kNewView,
+            .footnote = {"fusion_authoring_missing", missing_rungs}},
            {.name = "Cross entropy",
             .how = "each logit read once, as a share of a copy's rate",
             .plots = {Bars{.id = "fusion_losses",

@@ -86,7 +86,7 @@ class Bench : public lab::Bench {
   void run() {
     if (sizes_.quick)
       lab::leave_out(report, {"other widths", "other numbers of rows", "kernels that hold too much",
-                              "other rules of sampling", "other epilogues"});
+                              "other rules of sampling", "other epilogues", "PyTorch and Triton"});
     time_launches();
     time_widths();
     time_fusions();
@@ -94,6 +94,7 @@ class Bench : public lab::Bench {
     time_losses();
     time_sampling(*this, sizes_, 0.15);
     add_epilogues(*this, sizes_, 0.1);
+    if (!sizes_.quick) time_authoring();
     const lab::Measurement* fused = report.measurement("chain_bandwidth", "add-norm-quantize");
     report.summary = fmt::format(
         "Residual, RMSNorm and quantization in one kernel reach {} on {}; a copy reaches {}.",
@@ -454,6 +455,17 @@ class Bench : public lab::Bench {
   double copy_rate() const {
     const lab::Measurement* copy = report.measurement("copy_bandwidth", "");
     return copy == nullptr ? 0 : copy->value;
+  }
+
+  void time_authoring() {
+    const auto ours = [this](int rows, int slices) {
+      return chain("CUDA", {{kAddNormQuantize, ""}}, kAddNormQuantize, rows, slices);
+    };
+    const auto copy = [this](const char* name, std::size_t bytes) {
+      return lab::device_copy(device, name, sums_.span().data, input(0, 2 * sizes_.numbers).data,
+                              bytes);
+    };
+    add_authoring(*this, sizes_, {ours, copy}, 0.05);
   }
 
   // ---- holding too much ------------------------------------------------------------------------------

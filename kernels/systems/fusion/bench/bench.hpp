@@ -27,6 +27,8 @@ struct BenchSizes {
                                        {Epilogue::residual, 4096, 14336},
                                        {Epilogue::swiglu, 28672, 4096}};
   std::vector<int> batches = {1, 16, 64, 512, 4096};
+  std::vector<int> authored_rows = {16, 8192};
+  bool peers = true;  ///< PyTorch and Triton, where they are
   bool quick = false;
 
   static BenchSizes of_quick() {
@@ -53,7 +55,9 @@ struct BenchSizes {
             .layers = {{Epilogue::bias, 80, 64},
                        {Epilogue::residual, 48, 80},
                        {Epilogue::swiglu, 144, 64}},
-            .batches = {1, 3}};
+            .batches = {1, 3},
+            .authored_rows = {3},
+            .peers = false};
   }
 };
 
@@ -68,5 +72,13 @@ lab::Report bench_report(simt::Device& device, lab::Progress& progress, const Be
 
 /// epilogues.cpp: products with epilogues, as a share of the bench. Adds nothing on other GPUs than Hopper's.
 void add_epilogues(lab::Bench& bench, const BenchSizes& sizes, double share);
+
+/// authoring.cpp: the chain as PyTorch, torch.compile, Triton and this lesson write it. Of the bench: our rung, over so
+/// many rows so many times, and a copy of so many bytes.
+struct OurRung {
+  std::function<lab::Rung(int rows, int slices)> chain;
+  std::function<lab::Rung(const char* name, std::size_t bytes)> copy;
+};
+void add_authoring(lab::Bench& bench, const BenchSizes& sizes, const OurRung& ours, double share);
 
 }  // namespace tilestep::fusion
