@@ -20,16 +20,23 @@ using tests::recorded_bench;
 
 namespace {
 
-/// A text of the repository with its lines joined.
-std::string text_of(const std::string& path) {
-  std::ifstream file(std::string(tilestep::tests::paths::kSource) + "/" + path);
-  REQUIRE(file);
-  std::string text, all{std::istreambuf_iterator<char>(file), {}};
+/// A text with its lines joined.
+std::string joined(const std::string& all) {
+  std::string text;
   for (const char c : all) {
     const bool space = c == ' ' || c == '\n';
     if (!space || (!text.empty() && text.back() != ' ')) text += space ? ' ' : c;
   }
   return text;
+}
+std::string raw_text_of(const std::string& path) {
+  std::ifstream file(std::string(tilestep::tests::paths::kSource) + "/" + path);
+  REQUIRE(file);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+/// A text of the repository with its lines joined.
+std::string text_of(const std::string& path) {
+  return joined(raw_text_of(path));
 }
 
 /// The lesson's text says `sentence`.
@@ -379,6 +386,36 @@ TEST_CASE("the text on fusion quotes what was recorded", "[figures]") {
        fmt::format(
            "rows of 16384 numbers at {:.0f} % of a copy's rate, and rows of 262144 at {:.0f} %",
            100 * norm("16384"), 100 * norm("262144")));
+}
+
+TEST_CASE("the table of fusions quotes what was recorded, here and elsewhere", "[figures]") {
+  const auto time = [](const char* column) {
+    return in(recorded_bench("fusion"), "fusions", column,
+              {{"fusion", "residual + RMSNorm"}, {"rows", "8192"}});
+  };
+  says("systems/fusion",
+       fmt::format("{:.2f} µs to {:.2f} µs, 8192 rows of 4096", time("apart"), time("together")));
+  const auto product = [](const char* how) {
+    return in(recorded_bench("low-bit"), "unfused", "time",
+              {{"layer", "14336 × 4096"}, {"batch", "1"}, {"format", how}});
+  };
+  says("systems/fusion", fmt::format("{:.4f} ms to {:.4f} ms, one row of X, W 14336 × 4096 in INT4",
+                                     product("INT4, by memory"), product("INT4, fused")));
+}
+
+TEST_CASE("the code in the text on fusion is the script's", "[figures]") {
+  const std::string script = text_of("assets/peers/fusion.py");
+  const std::string text = raw_text_of("assets/lessons/systems/fusion.md"), fence = "```\n";
+  int blocks = 0;
+  for (std::size_t at = text.find(fence); at != std::string::npos; ++blocks) {
+    const std::size_t first = at + fence.size(), end = text.find(fence, first);
+    REQUIRE(end != std::string::npos);
+    const std::string code = joined(text.substr(first, end - first));
+    CAPTURE(code);
+    CHECK(script.find(code) != std::string::npos);
+    at = text.find(fence, end + fence.size());
+  }
+  CHECK(blocks == 2);
 }
 
 TEST_CASE("the ledger of fusion predicts with what was recorded", "[figures]") {
