@@ -7,6 +7,7 @@
 
 #include "kernels/base/lab/assets.hpp"
 #include "kernels/base/lab/scripted_rungs.hpp"
+#include "kernels/base/numeric/index.hpp"
 #include "kernels/systems/fusion/bench/bench.hpp"
 #include "kernels/systems/fusion/run/run.hpp"
 

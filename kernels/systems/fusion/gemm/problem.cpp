@@ -89,8 +89,8 @@ void Product::follow(int packs) {
   RowArrays arrays;
   arrays.first = bytes(c);
   if (!gates) arrays.second = bytes(second_.span());
-  (gates ? arrays.out : arrays.sum) = {reinterpret_cast<unsigned char*>(out.span().data),
-                                       2 * out.count()};
+  simt::Span<unsigned char>& results = gates ? arrays.out : arrays.sum;
+  results = {reinterpret_cast<unsigned char*>(out.span().data), 2 * out.count()};
   kernels_of(gemm.device).rows(gemm.device, shape, gates ? kSwiglu : kAdd, arrays);
 }
 
