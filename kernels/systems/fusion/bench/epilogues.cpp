@@ -89,13 +89,17 @@ class Epilogues {
         "Some numbers against double: the tensor cores' truncation, and BF16 rounded where two "
         "launches would.";
     rung.cells = {{"megabytes", mb}};
-    for (const TileSize size : {TileSize::small, TileSize::large}) {
-      if (size == TileSize::small && batch >= kMany) continue;
+    for (const TileSize size : {TileSize::narrow, TileSize::small, TileSize::large}) {
+      if (size != TileSize::large && batch >= kMany) continue;
+      if (size == TileSize::narrow && product.layer.epilogue == Epilogue::swiglu) continue;
       for (const int packs : {2, 4}) {
         if (packs > 2 && how != How::apart) continue;
         rung.configurations.push_back(
             {.name =
-                 fmt::format("{}{}", size == TileSize::small ? "64 rows" : "128 x 256",
+                 fmt::format("{}{}",
+                             size == TileSize::large   ? "128 x 256"
+                             : size == TileSize::small ? "64 x 128"
+                                                       : "64 x 64",
                              how == How::apart ? fmt::format(", then {} packs each", packs) : ""),
              .make = [this, &product, how, size, packs] {
                return runnable(product, how, size, packs);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <type_traits>
 
 #include "kernels/base/numeric/index.hpp"
 #include "kernels/matmul/hopper_gemm/wgmma/launches.hpp"
@@ -46,15 +47,17 @@ void start_as(simt::Device& device, const hopper_gemm::GemmShape& shape,
                product::Task{shape, kRaster, kSharedBytes, true}, R{}, then);
 }
 
-/// `kSmall`: columns of a small tile; it stores 64 at a time.
-template <int kSmall, class Then>
+template <class Then>
 void start_with(simt::Device& device, TileSize size, const ProductShape& s,
                 const ProductArrays& arrays, const Then& then) {
   if (size == TileSize::large)
     return start_as<product::Bf16Tile<256>, product::TimedRing, 2>(device, {s.m, s.n, s.k}, arrays,
                                                                    then);
-  start_as<product::Bf16Tile<kSmall>, product::FixedRing<8, 1>, 1>(device, {s.m, s.n, s.k}, arrays,
-                                                                   then);
+  using Ring = product::FixedRing<8, 1>;
+  if (size == TileSize::small)
+    return start_as<product::Bf16Tile<128>, Ring, 1>(device, {s.m, s.n, s.k}, arrays, then);
+  if constexpr (!std::is_same_v<Then, Swiglu>)
+    start_as<product::Bf16Tile<64>, Ring, 1>(device, {s.m, s.n, s.k}, arrays, then);
 }
 
 }  // namespace
@@ -62,12 +65,16 @@ void start_with(simt::Device& device, TileSize size, const ProductShape& s,
 void start_product(simt::Device& device, Epilogue epilogue, TileSize size,
                    const ProductShape& shape, const ProductArrays& arrays) {
   check_product(device.info(), shape);
+  if (epilogue == Epilogue::swiglu && size == TileSize::narrow)  // 64 columns are stored at a time
+    throw Error("fusion: SwiGLU in narrow tiles; allowed: large, small");
   assert(arrays.out.count == numeric::elements_of(shape.m, output_columns(epilogue, shape.n)));
-  if (epilogue == Epilogue::swiglu) return start_with<128>(device, size, shape, arrays, Swiglu{});
+  if (epilogue == Epilogue::none)
+    return start_with(device, size, shape, arrays, product::SumsAlone{});
+  if (epilogue == Epilogue::swiglu) return start_with(device, size, shape, arrays, Swiglu{});
   const int across = shape.n / 2;
-  start_with<64>(device, size, shape, arrays,
-                 Added{simt::as<const unsigned>(simt::global(arrays.second, "added")), shape.m,
-                       across, epilogue == Epilogue::bias ? 0 : across});
+  start_with(device, size, shape, arrays,
+             Added{simt::as<const unsigned>(simt::global(arrays.second, "added")), shape.m, across,
+                   epilogue == Epilogue::bias ? 0 : across});
 }
 
 void start_bias(simt::Device& device, const ProductShape& shape, const ProductArrays& arrays) {

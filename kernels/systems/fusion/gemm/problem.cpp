@@ -55,6 +55,15 @@ Product::Product(simt::Device& device, const EpilogueLayer& of, int m)
       second_(device, second_count(of, m), second_words(second_count(of, m))) {}
 
 lab::Runnable Product::plain(TileSize size) {
+  if (size == TileSize::small) {  // hopper-gemm has no such tile, but the same kernel
+    lab::Runnable other = plain(TileSize::narrow);
+    other.launch = [this, size] {
+      kernels_of(gemm.device)
+          .multiply(gemm.device, Epilogue::none, size, {gemm.shape.m, layer.n, layer.k},
+                    {gemm.a.span(), gemm.b.span(), {}, gemm.c.span()});
+    };
+    return other;
+  }
   using hopper_gemm::Configuration;
   return kernel_on(gemm,
                    hopper_gemm::configuration_where(

@@ -17,7 +17,7 @@ class Product {
  public:
   Product(simt::Device& device, const EpilogueLayer& layer, int m);
 
-  /// The plain product to gemm.c, by hopper-gemm's persistent kernel with such a tile.
+  /// The plain product to gemm.c, by hopper-gemm's persistent kernel with such tiles.
   lab::Runnable plain(TileSize size);
   /// What follows it, from gemm.c to `out`. `packs`: of a thread at most.
   void follow(int packs);

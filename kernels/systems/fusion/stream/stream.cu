@@ -3,7 +3,8 @@
 // Fusion: rows.cu's chain for many rows in a stream. A block, or a cluster, is resident and takes one row after another.
 // What keeps memory busy:
 //
-//   landing   the next row is on its way to shared memory while this one, now in registers, is summed and stored
+//   landing   a pack that a thread has taken into registers makes room for its pack of the next row, which is on its way
+//             from then on, while this row is summed and stored
 //   gain      read once for all rows: kept on the chip
 //   sums      each warp sends its pair to all blocks of the cluster, so that a row costs one barrier
 //
@@ -44,18 +45,17 @@ __global__ void __launch_bounds__(kMostThreads)
       static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
   const auto gain_slot = slot + (parts.norm && !kGainHere ? (adds ? 2 : 1) * kPacks * threads : 0);
 
-  const auto fetch = [&](int row) {
+  const auto fetch = [&](int row, int k) {
     const std::ptrdiff_t start = static_cast<std::ptrdiff_t>(row) * packs;
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      const int i = place.first + k * place.apart;
-      if (row >= rows.rows || i >= packs) continue;
+    const int i = place.first + k * place.apart;
+    if (row < rows.rows && i < packs) {
       simt::cp_async16(slot + k * threads, arrays.first + (start + i));
       if (adds) simt::cp_async16(slot + (kPacks + k) * threads, arrays.second + (start + i));
     }
-    simt::cp_async_commit();
+    simt::cp_async_commit();  // of none too: the wait counts
   };
-  fetch(place.row);
+#pragma unroll
+  for (int k = 0; k < kPacks; ++k) fetch(place.row, k);
   Memory gains[kGainHere ? kPacks : 1];
   if (parts.norm) {
 #pragma unroll
@@ -82,18 +82,23 @@ __global__ void __launch_bounds__(kMostThreads)
     const int row = from + static_cast<int>(threadIdx.y);
     const int end = row < rows.rows ? packs : 0;  // a row past the last has no packs
     const std::ptrdiff_t start = static_cast<std::ptrdiff_t>(row < rows.rows ? row : 0) * packs;
-    simt::cp_async_wait<0>();
     Memory held[kPacks];
     Reduced mine = {0.0f, 0.0f};
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
       const int i = place.first + k * place.apart;
+      simt::cp_async_wait<kPacks - 1>();
+      Memory other = {};
+      if (i < end) {
+        held[k] = slot[k * threads];
+        if (adds) other = slot[(kPacks + k) * threads];
+      }
+      fetch(row + each, k);  // into slots that this thread has just read
       if (i >= end) continue;
       typename Pack::Numbers h, b, g;
-      held[k] = slot[k * threads];
       Pack::unpack(held[k], h);
       if (adds) {
-        Pack::unpack(slot[(kPacks + k) * threads], b);
+        Pack::unpack(other, b);
         for (int j = 0; j < kNumbers; ++j) h[j] += b[j];
         held[k] = Pack::pack(h);  // rounded as if it had been stored and read back
         Pack::unpack(held[k], h);
@@ -107,7 +112,6 @@ __global__ void __launch_bounds__(kMostThreads)
       }
       for (int j = 0; j < kNumbers; ++j) mine.most = fmaxf(mine.most, fabsf(h[j]));
     }
-    fetch(row + each);  // into slots that were read just now, by this thread
     mine = over_lanes(mine, 32, Break::none);
     rounds.tell(make_float2(mine.sum, mine.most));
     mine = over_lanes(rounds.part(Reduced{0.0f, 0.0f}, add), 32, Break::none);
