@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/base/simt/async_engine.hpp"
 #include "kernels/base/simt/block_runner.hpp"
@@ -50,6 +51,24 @@ void AsyncEngine::arrive_at(unsigned address, unsigned block, Location at) {
   const int there = block_of(block, "arrives", at);
   if (there != rank()) visit(there, "arrives", at);
   arrive_there(used(in_block(address, there), at), 0, at);
+}
+
+// The bytes land at once: the phase that they count for may still end late. Who waits for it learns of all that
+// this thread did before, which is more than the hardware promises.
+void AsyncEngine::store_at(unsigned address, unsigned barrier, unsigned block, const void* value,
+                           Location at) {
+  step();
+  constexpr int kBytes = 8;
+  void* there = remote(address, block, kBytes, kBytes, "a number of 8 bytes", at);
+  writes(there, kBytes, at);
+  std::memcpy(there, value, kBytes);
+  const int index = used(in_block(barrier, block_of(block, "stores", at)), at);
+  Barrier& counts = barriers_[static_cast<std::size_t>(index)];
+  counts.bytes -= kBytes;
+  join(counts.gathering.data(), known(me()));
+  tick(me());
+  end_phase(index);
+  nudge();
 }
 
 void AsyncEngine::cluster_barrier(Location at) {

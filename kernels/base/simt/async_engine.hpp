@@ -133,6 +133,7 @@ class AsyncEngine {
   void publish_barriers();
   void arrive(unsigned address, int expected_bytes, Location at);
   void arrive_at(unsigned address, unsigned block, Location at);
+  void store_at(unsigned address, unsigned barrier, unsigned block, const void* value, Location at);
   void expect(unsigned address, int bytes, Location at);
   void wait(unsigned address, unsigned parity, Location at);
   /// Waits for the next phase of that parity that this thread has not seen, without learning more of it than

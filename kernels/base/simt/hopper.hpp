@@ -76,6 +76,8 @@
 ///       rank_in_cluster()                     this block's index in its cluster, from 0
 ///       cluster_barrier()                     waits for all threads of all blocks that have not ended
 ///       arrive_at(barrier, block)             one arrival at the barrier with the same address in `block`
+///       store_at(address, barrier, block, x)  8 bytes to that address in `block`, asynchronous; they count at the
+///                                             barrier there, as those of a copy (PTX ISA, "st.async")
 ///       fetch<2>(map, to, barrier, column, row)   one copy to both blocks of a cluster of two (also 4, 8),
 ///                                             to the same address and the same barrier in each
 ///       remote<T>(address, block, count, name)   as staged<T>, in the memory of that block

@@ -56,6 +56,21 @@ __device__ __forceinline__ void arrive_at([[maybe_unused]] unsigned barrier,
       "r"(block)
       : "memory");
 }
+template <class T>
+__device__ __forceinline__ void store_at([[maybe_unused]] unsigned address,
+                                         [[maybe_unused]] unsigned barrier,
+                                         [[maybe_unused]] unsigned block, const T& value) {
+  static_assert(sizeof(T) == 8);
+  [[maybe_unused]] std::uint64_t bits;
+  memcpy(&bits, &value, 8);
+  TILESTEP_PTX(
+      "{\n.reg .b32 to, at;\nmapa.shared::cluster.u32 to, %0, %3;\n"
+      "mapa.shared::cluster.u32 at, %1, %3;\n"
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [to], %2, [at];\n}\n" ::"r"(
+          address),
+      "r"(barrier), "l"(bits), "r"(block)
+      : "memory");
+}
 __device__ __forceinline__ bool try_wait([[maybe_unused]] unsigned barrier,
                                          [[maybe_unused]] unsigned parity) {
   unsigned done = 0;

@@ -82,6 +82,12 @@ inline void cluster_barrier(Location at = Location::current()) {
 inline void arrive_at(unsigned barrier, unsigned block, Location at = Location::current()) {
   emulated::async().arrive_at(barrier, block, at);
 }
+template <class T>
+void store_at(unsigned address, unsigned barrier, unsigned block, const T& value,
+              Location at = Location::current()) {
+  static_assert(sizeof(T) == 8);
+  emulated::async().store_at(address, barrier, block, &value, at);
+}
 
 // ---- TMA ----------------------------------------------------------------------------------------
 

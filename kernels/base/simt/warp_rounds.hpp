@@ -12,6 +12,12 @@
 ///     rounds.tell(x)                 x, the same in all lanes, to all other warps; a barrier of all
 ///     rounds[i]                      what warp i has told, until the next but one tell()
 ///     rounds.part(sum, add)          a sum that begins with `sum`, of this lane's part of what was told
+///     simt::Exchange<T> mail(all, own, cluster, at, group)
+///                                    the same in two halves, between which a warp can do other work: no barrier of all
+///                                    threads. A block has a group of warps for each threadIdx.y
+///     mail.begin()                   by all threads, once
+///     mail.send(x)                   x, the same in all lanes, to all warps; what was sent before must have been received
+///     mail.receive(sum, add)         waits for what all warps have sent; part() of it
 ///
 /// In a cluster, a barrier comes before the first tell(): no block may be told anything before it runs. None need come
 /// after the last.
@@ -86,6 +92,76 @@ class Rounds {
 
   unsigned address_;
   int all_, own_, cluster_, first_, places_, turn_ = 0;
+};
+
+/// T has 8 bytes. Two buffers, and a barrier for each, take turns: a block that is a round ahead of another must not be
+/// counted in the round before.
+template <class T>
+class Exchange {
+ public:
+  /// A multiple of 16.
+  __host__ __device__ static constexpr int bytes(int warps, int cluster, int groups) {
+    return 16 * groups + 2 * kBytes * warps * cluster;
+  }
+
+  __device__ Exchange(int all, int own, int cluster, std::size_t at)
+      : all_(all),
+        own_(own),
+        cluster_(cluster),
+        leads_(threadIdx.x == 0),
+        address_(shared_address(dynamic_shared<std::uint64_t>(
+            static_cast<std::size_t>(2 * (all + 1) * static_cast<int>(blockDim.y)), at))) {
+    barriers_ = address_ + 16 * threadIdx.y;
+    slots_ = address_ + 16 * blockDim.y + static_cast<unsigned>(2 * kBytes * all) * threadIdx.y;
+  }
+  __device__ void begin() const {
+    for (unsigned turn = 0; leads_ && turn < 2; ++turn) {
+      hopper::barrier_init(barriers_ + 8 * turn, cluster_ == 1 ? all_ : 1);
+      expect(barriers_ + 8 * turn);
+    }
+    hopper::publish_barriers();
+    if (cluster_ == 1) {
+      __syncthreads();  // the barriers are there
+    } else {
+      hopper::cluster_barrier();  // no block may be sent a number before it expects one
+    }
+  }
+  __device__ void send(const T& mine) const {
+    const unsigned lane = threadIdx.x % 32;
+    __syncwarp();  // a block that gets this may overwrite what the lanes have read
+    if (cluster_ > 1) {
+      if (lane < static_cast<unsigned>(cluster_))
+        hopper::store_at(slot(own_), barrier(), lane, mine);
+    } else if (lane == 0) {  // a block that is no cluster's has no asynchronous stores
+      hopper::staged<T>(slot(own_), 1, "what warps send")[0] = mine;
+      hopper::arrive(barrier());
+    }
+  }
+  template <class Sum, class Add>
+  __device__ Sum receive(Sum sum, Add add) {
+    hopper::wait_for(barrier(), round_ / 2 % 2);
+    const auto sent = hopper::staged<T>(slot(0), static_cast<std::size_t>(all_), "what warps send");
+    for (int i = static_cast<int>(threadIdx.x % 32); i < all_; i += 32) sum = add(sum, sent[i]);
+    if (leads_) expect(barrier());  // the next round but one
+    ++round_;
+    return sum;
+  }
+
+ private:
+  static constexpr int kBytes = 8;
+  static_assert(sizeof(T) == kBytes);
+
+  __device__ void expect(unsigned barrier) const {
+    if (cluster_ > 1) hopper::arrive_expecting(barrier, kBytes * all_);
+  }
+  __device__ unsigned barrier() const { return barriers_ + 8 * (round_ % 2); }
+  __device__ unsigned slot(int i) const {
+    return slots_ + static_cast<unsigned>(kBytes * (static_cast<int>(round_ % 2) * all_ + i));
+  }
+
+  int all_, own_, cluster_;
+  bool leads_;  ///< its group
+  unsigned address_, barriers_ = 0, slots_ = 0, round_ = 0;
 };
 
 }  // namespace tilestep::simt

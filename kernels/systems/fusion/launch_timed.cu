@@ -15,6 +15,12 @@ void check_parts(const Parts& parts) {
   if (!found) throw Error("fusion: this combination of steps is not compiled");
 }
 
+/// Whether h · gain is used twice, of a combination that the compiler knows.
+template <class Steps>
+constexpr bool kUsesTwice = true;
+template <First kFirst, bool kNorm, bool kQuantize>
+constexpr bool kUsesTwice<Compiled<kFirst, kNorm, kQuantize>> = kNorm&& kQuantize;
+
 template <class Run>
 void with_held(int values, Run run) {
   simt::with_constant<16, 32, 64, 128, 256, 512>("fusion: values of a thread", values, run);
@@ -38,7 +44,14 @@ void start_rows(simt::Device& device, const RowShape& shape, const Parts& parts,
   with_packs(shape, cluster, [&](auto pack, auto held) {
     using Pack = decltype(pack);
     using Held = decltype(held);
+    const bool few = shape.packs == 4 && shape.threads <= kFewThreads;
     const auto start = [&](auto chosen) {
+      if constexpr (Pack::kNumbers > 1 && Held::kPacks == 4 && !Held::kShared &&
+                    kUsesTwice<decltype(chosen)>) {
+        if (few && parts.norm && parts.quantize)
+          return simt::launch(device, launch, few_kernel<Pack, decltype(chosen)>,
+                              arrays_of<Pack>(arrays), rows_of(shape, cluster), chosen);
+      }
       simt::launch(device, launch, rows_kernel<Pack, Held::kPacks, Held::kShared, decltype(chosen)>,
                    arrays_of<Pack>(arrays), rows_of(shape, cluster), chosen);
     };

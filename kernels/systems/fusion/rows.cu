@@ -71,7 +71,7 @@ __device__ inline Reduced over_row(Reduced mine, int cluster, Break broken) {
     slots[2 * (first + static_cast<int>(threadIdx.x / 32)) + 1] = mine.most;
   }
   __syncthreads();  // every warp's pair must be written before any warp reads the pairs
-  const int pair = 2 * (first + lane % warps);
+  const int pair = 2 * (first + (lane & (warps - 1)));
   mine = over_lanes({slots[pair], slots[pair + 1]}, warps, broken);
   if (cluster == 1) return mine;
   if (threadIdx.x == 0) {
@@ -81,8 +81,9 @@ __device__ inline Reduced over_row(Reduced mine, int cluster, Break broken) {
   simt::hopper::
       cluster_barrier();  // every block's pair must be written before another block reads it
   // A lane for each block, so that the blocks' pairs come together.
-  const auto there = simt::hopper::remote<float>(address, static_cast<unsigned>(lane % cluster),
-                                                 2 * kMostWarps + 2, "another block's pair");
+  const auto there =
+      simt::hopper::remote<float>(address, static_cast<unsigned>(lane & (cluster - 1)),
+                                  2 * kMostWarps + 2, "another block's pair");
   const Reduced one = {there[2 * kMostWarps], there[2 * kMostWarps + 1]};
   mine = {0.0f, 0.0f};
   for (int block = 0; block < cluster; ++block) {
@@ -130,21 +131,23 @@ __device__ inline float silu(float x) {
 struct Place {
   int row, first, apart;  ///< its packs are first, first + apart, …
 };
+/// A cluster has a power of two of blocks, and so has a block of warps: dividing would cost as much as a row's sums.
 __device__ inline Place place_of(int cluster) {
   const int block = static_cast<int>(blockIdx.x), threads = static_cast<int>(blockDim.x);
-  const int rank = block % cluster;
-  return {block / cluster * static_cast<int>(blockDim.y) + static_cast<int>(threadIdx.y),
+  const int rank = block & (cluster - 1);
+  return {(block >> (__ffs(cluster) - 1)) * static_cast<int>(blockDim.y) +
+              static_cast<int>(threadIdx.y),
           rank * threads + static_cast<int>(threadIdx.x), cluster * threads};
 }
 
 /// A row is the work of blockDim.x threads in each of `cluster` blocks; a block has blockDim.y rows. A thread takes
-/// kPacks packs at a time. They stay in its registers, if that is all of them, or in shared memory (kShared). A thread
-/// with few keeps h · gain, which the norm divides, as numbers; otherwise it unpacks and multiplies once more.
-template <class Pack, int kPacks, bool kShared, class Steps, class Tape>
+/// kPacks packs at a time. They stay in its registers, if that is all of them, or in shared memory (kShared). Where there
+/// are registers for it (kKeeps), a thread keeps h · gain, which the norm divides, as numbers; otherwise it unpacks and
+/// multiplies once more.
+template <class Pack, int kPacks, bool kShared, bool kKeeps, class Steps, class Tape>
 __device__ void row_chain(const Arrays<Pack>& arrays, const Rows& rows, Steps parts, Break broken,
                           const Tape& tape) {
   constexpr int kNumbers = Pack::kNumbers;
-  constexpr bool kKeeps = !kShared && kPacks <= 2;
   const Place place = place_of(rows.cluster);
   const int packs = rows.width / kNumbers;
   const bool is_row = place.row < rows.rows;
@@ -267,25 +270,38 @@ __device__ void row_chain(const Arrays<Pack>& arrays, const Rows& rows, Steps pa
     simt::hopper::cluster_barrier();  // no block ends while another reads its pair
 }
 
+constexpr bool keeps(int packs, bool shared) {
+  return !shared && packs <= 2;
+}
+/// Threads of a block that has registers for more.
+constexpr int kFewThreads = 256;
+
 /// The timed kernel.
 template <class Pack, int kPacks, bool kShared, class Steps>
 __global__ void __launch_bounds__(kMostThreads)
     rows_kernel(Arrays<Pack> arrays, Rows rows, Steps parts) {
-  row_chain<Pack, kPacks, kShared>(arrays, rows, parts, Break::none, simt::NoTape{});
+  row_chain<Pack, kPacks, kShared, keeps(kPacks, kShared)>(arrays, rows, parts, Break::none,
+                                                           simt::NoTape{});
+}
+/// With as many registers for each as its four packs take as numbers.
+template <class Pack, class Steps>
+__global__ void __launch_bounds__(kFewThreads)
+    few_kernel(Arrays<Pack> arrays, Rows rows, Steps parts) {
+  row_chain<Pack, 4, false, true>(arrays, rows, parts, Break::none, simt::NoTape{});
 }
 
 /// The explained one: the same for a single row.
 template <class Pack, int kPacks, bool kShared>
 __global__ void explained_kernel(Arrays<Pack> arrays, Rows rows, Parts parts, Break broken,
                                  simt::Tape tape) {
-  row_chain<Pack, kPacks, kShared>(arrays, rows, parts, broken, tape);
+  row_chain<Pack, kPacks, kShared, keeps(kPacks, kShared)>(arrays, rows, parts, broken, tape);
 }
 
 /// Few threads that hold much: no limit on registers but the hardware's.
 template <int kValues>
 __global__ void holding_kernel(Arrays<Wide<Dtype::bf16>> arrays, Rows rows) {
-  row_chain<Wide<Dtype::bf16>, kValues / 8, false>(arrays, rows, Compiled<First::add, true, true>{},
-                                                   Break::none, simt::NoTape{});
+  row_chain<Wide<Dtype::bf16>, kValues / 8, false, keeps(kValues / 8, false)>(
+      arrays, rows, Compiled<First::add, true, true>{}, Break::none, simt::NoTape{});
 }
 
 }  // namespace tilestep::fusion::SIMT_BACKEND

@@ -32,9 +32,9 @@ void start_stream(simt::Device& device, const RowShape& shape, const Parts& part
         if constexpr (kStreams<decltype(chosen)>) {
           simt::Launch launch = launch_of("stream", shape, cluster);
           const int threads = static_cast<int>(launch.block.x * launch.block.y);
-          launch.shared_bytes =
-              static_cast<std::size_t>(simt::Rounds<float2>::bytes(threads / 32, cluster) +
-                                       16 * slots_of(parts, Held::kPacks) * threads);
+          launch.shared_bytes = static_cast<std::size_t>(
+              Mail::bytes(threads / 32, cluster, static_cast<int>(launch.block.y)) +
+              16 * slots_of(parts, Held::kPacks) * threads);
           const auto kernel = stream_kernel<Pack, Held::kPacks, decltype(chosen)>;
           // As many rows for each as for the others.
           const std::int64_t groups = launch.grid.x / launch.cluster,

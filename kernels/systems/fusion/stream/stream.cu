@@ -4,9 +4,9 @@
 // What keeps memory busy:
 //
 //   landing   a pack that a thread has taken into registers makes room for its pack of the next row, which is on its way
-//             from then on, while this row is summed and stored
+//             from then on
+//   rows      while a row's sums are on their way between warps and blocks, the next row is taken and summed
 //   gain      read once for all rows: kept on the chip
-//   sums      each warp sends its pair to all blocks of the cluster, so that a row costs one barrier
 //
 // A thread's slots of shared memory are its own: its copies need no barrier, only its wait.
 
@@ -14,6 +14,8 @@
 #include "kernels/systems/fusion/rows.cu"
 
 namespace tilestep::fusion::SIMT_BACKEND {
+
+using Mail = simt::Exchange<float2>;  // a sum and a largest magnitude
 
 /// Whether the gain has registers; otherwise shared memory.
 __host__ __device__ constexpr bool gain_in_registers(int packs) {
@@ -36,12 +38,13 @@ __global__ void __launch_bounds__(kMostThreads)
   const Place place = place_of(rows.cluster);
   const int packs = rows.width / kNumbers;
   const int threads = static_cast<int>(blockDim.x * blockDim.y);
-  const int each = static_cast<int>(gridDim.x) / rows.cluster * static_cast<int>(blockDim.y);
+  const int each =
+      static_cast<int>(gridDim.x >> (__ffs(rows.cluster) - 1)) * static_cast<int>(blockDim.y);
   const int slots = slots_of({parts.first, parts.norm, parts.quantize}, kPacks);
   const auto slot =
-      simt::dynamic_shared<Memory>(
-          static_cast<std::size_t>(slots * threads),
-          static_cast<std::size_t>(simt::Rounds<float2>::bytes(threads / 32, rows.cluster))) +
+      simt::dynamic_shared<Memory>(static_cast<std::size_t>(slots * threads),
+                                   static_cast<std::size_t>(Mail::bytes(
+                                       threads / 32, rows.cluster, static_cast<int>(blockDim.y)))) +
       static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
   const auto gain_slot = slot + (parts.norm && !kGainHere ? (adds ? 2 : 1) * kPacks * threads : 0);
 
@@ -69,32 +72,28 @@ __global__ void __launch_bounds__(kMostThreads)
       }
     }
   }
-  // No block may send a pair to one that has not begun.
-  if (rows.cluster > 1) simt::hopper::cluster_barrier();
 
   const int warps = static_cast<int>(blockDim.x / 32),
-            rank = static_cast<int>(blockIdx.x) % rows.cluster;
-  simt::Rounds<float2> rounds(rows.cluster * warps,
-                              rank * warps + static_cast<int>(threadIdx.x / 32), rows.cluster, 0,
-                              static_cast<int>(threadIdx.y) * warps);
-  const auto add = [](Reduced a, float2 b) { return Reduced{a.sum + b.x, fmaxf(a.most, b.y)}; };
-  for (int from = place.row - static_cast<int>(threadIdx.y); from < rows.rows; from += each) {
-    const int row = from + static_cast<int>(threadIdx.y);
-    const int end = row < rows.rows ? packs : 0;  // a row past the last has no packs
-    const std::ptrdiff_t start = static_cast<std::ptrdiff_t>(row < rows.rows ? row : 0) * packs;
-    Memory held[kPacks];
+            rank = static_cast<int>(blockIdx.x) & (rows.cluster - 1);
+  Mail mail(rows.cluster * warps, rank * warps + static_cast<int>(threadIdx.x / 32), rows.cluster,
+            0);
+  mail.begin();
+
+  // Into registers, with the sum of the squares and the largest magnitude of the warp's part.
+  const auto take = [&](int row, Memory(&held)[kPacks]) {
+    const std::ptrdiff_t start = static_cast<std::ptrdiff_t>(row) * packs;
     Reduced mine = {0.0f, 0.0f};
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
       const int i = place.first + k * place.apart;
       simt::cp_async_wait<kPacks - 1>();
       Memory other = {};
-      if (i < end) {
+      if (i < packs) {
         held[k] = slot[k * threads];
         if (adds) other = slot[(kPacks + k) * threads];
       }
       fetch(row + each, k);  // into slots that this thread has just read
-      if (i >= end) continue;
+      if (i >= packs) continue;
       typename Pack::Numbers h, b, g;
       Pack::unpack(held[k], h);
       if (adds) {
@@ -113,20 +112,21 @@ __global__ void __launch_bounds__(kMostThreads)
       for (int j = 0; j < kNumbers; ++j) mine.most = fmaxf(mine.most, fabsf(h[j]));
     }
     mine = over_lanes(mine, 32, Break::none);
-    rounds.tell(make_float2(mine.sum, mine.most));
-    mine = over_lanes(rounds.part(Reduced{0.0f, 0.0f}, add), 32, Break::none);
-
-    const float mean = fmaf(mine.sum, rows.per_width, kEpsilon);
+    return make_float2(mine.sum, mine.most);
+  };
+  const auto finish = [&](int row, const Memory(&held)[kPacks], const Reduced& all) {
+    const std::ptrdiff_t start = static_cast<std::ptrdiff_t>(row) * packs;
+    const float mean = fmaf(all.sum, rows.per_width, kEpsilon);
     const float inverse = parts.norm ? 1.0f / sqrtf(mean) : 1.0f;
     typename Pack::Numbers largest = {};
-    largest[0] = mine.most * inverse;
+    largest[0] = all.most * inverse;
     const Memory rounded = Pack::pack(largest);
     Pack::unpack(rounded, largest);
     const float to_code = largest[0] > 0.0f ? kLargestCode / largest[0] : 0.0f;
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
       const int i = place.first + k * place.apart;
-      if (i >= end) continue;
+      if (i >= packs) continue;
       typename Pack::Numbers n, g;
       Pack::unpack(held[k], n);
       if (parts.norm) {
@@ -145,9 +145,24 @@ __global__ void __launch_bounds__(kMostThreads)
       for (int j = 0; j < kNumbers; ++j) n[j] *= to_code;
       arrays.codes[start + i] = Pack::codes(n);
     }
-    if (parts.quantize && end > 0 && place.first == 0) {
+    if (parts.quantize && place.first == 0) {
       arrays.scale[row] = largest[0] * (1.0f / kLargestCode);
     }
+  };
+  const auto add = [](Reduced a, float2 b) { return Reduced{a.sum + b.x, fmaxf(a.most, b.y)}; };
+  const auto step = [&](int row, const Memory(&held)[kPacks], Memory(&next)[kPacks]) {
+    const bool goes_on = row + each < rows.rows;
+    float2 part = {};
+    if (goes_on) part = take(row + each, next);
+    const Reduced all = over_lanes(mail.receive(Reduced{0.0f, 0.0f}, add), 32, Break::none);
+    if (goes_on) mail.send(part);
+    finish(row, held, all);
+  };
+  Memory even[kPacks], odd[kPacks];
+  if (place.row < rows.rows) mail.send(take(place.row, even));
+  for (int row = place.row; row < rows.rows; row += 2 * each) {
+    step(row, even, odd);
+    if (row + each < rows.rows) step(row + each, odd, even);
   }
 }
 
