@@ -28,6 +28,27 @@ void with_logits(Dtype type, int vocabulary, Run run) {
   with_packs(RowShape{.type = type, .rows = 1, .width = vocabulary}, 1,
              [&](auto pack, auto) { run(pack); });
 }
+/// Single numbers are loaded eight at a time.
+template <class Run>
+void with_row(Dtype type, const SampleShape& shape, Run run) {
+  with_logits(type, shape.vocabulary, [&](auto pack) {
+    using Pack = decltype(pack);
+    if constexpr (Pack::kNumbers == 1) {
+      run(Row<Pack, 8>{});
+    } else {
+      simt::with_constant<2, 4>("sample: packs", shape.packs,
+                                [&](auto packs) { run(Row<Pack, packs.value>{}); });
+    }
+  });
+}
+
+/// What the list is for. A nucleus is thought to be within as many logits as a quarter of the threads; the fewer they
+/// are beside the threads, the closer these threads' largest logits bound them.
+int listed_of(const SampleShape& shape, const SampleRule& rule) {
+  if (rule.greedy()) return 0;
+  if (rule.top_k > 0) return rule.top_k;
+  return rule.top_p < 1 ? shape.threads / 4 : 0;
+}
 
 }  // namespace
 
@@ -35,29 +56,29 @@ void start_sample(simt::Device& device, Dtype type, const SampleShape& shape,
                   const SampleRule& rule, simt::Span<const unsigned char> logits,
                   simt::Span<int> tokens) {
   check_sample(shape, rule);
-  simt::with_constant<32, 64, 128, 256, 512>("sample: threads", shape.threads, [](auto) {});
+  simt::with_constant<32, 64, 128, 256, 512, 1024>("sample: threads", shape.threads, [](auto) {});
   simt::with_constant<1, 2, 4, 8>("sample: cluster", shape.cluster, [](auto) {});
-  with_logits(type, shape.vocabulary, [&](auto pack) {
-    using Pack = decltype(pack);
-    using Memory = typename Pack::Memory;
+  with_row(type, shape, [&](auto row) {
+    using OfRow = decltype(row);
+    using Memory = typename OfRow::Memory;
     Sampling sampling{};
-    sampling.packs = shape.vocabulary / Pack::kNumbers;
+    sampling.packs = shape.vocabulary / OfRow::Pack::kNumbers;
+    sampling.segments = static_cast<int>(simt::blocks_for(sampling.packs, OfRow::kSegment));
     sampling.cluster = shape.cluster;
-    sampling.slots =
-        static_cast<int>(simt::blocks_for(sampling.packs, shape.cluster * shape.threads));
     sampling.scale = rule.greedy() ? 1.0f : 1.4426950408889634f / rule.temperature;
     sampling.top_k = rule.top_k;
+    sampling.listed = listed_of(shape, rule);
     sampling.by_mass = rule.top_p < 1;
     sampling.top_p =
         sampling.by_mass ? static_cast<Mass>(std::ldexp(static_cast<double>(rule.top_p), 64)) : 0;
     sampling.greedy = rule.greedy();
     sampling.seed = rule.seed;
-    simt::Launch launch = simt::row_of_blocks(
-        "sample", std::int64_t{shape.rows} * shape.cluster, shape.threads,
-        static_cast<std::size_t>(logits_at(shape.threads / 32, shape.cluster)) +
-            sizeof(Memory) * static_cast<std::size_t>(sampling.slots * shape.threads));
+    const Places places =
+        places_of(shape.threads / 32, sampling.segments, sizeof(Memory), sampling.listed > 0);
+    simt::Launch launch = simt::row_of_blocks("sample", std::int64_t{shape.rows} * shape.cluster,
+                                              shape.threads, static_cast<std::size_t>(places.end));
     launch.cluster = static_cast<unsigned>(shape.cluster);
-    simt::launch(device, launch, sample_rows<Pack>,
+    simt::launch(device, launch, sample_rows<OfRow>,
                  simt::as<const Memory>(simt::global(logits, "logits")),
                  simt::global(tokens, "tokens"), sampling);
   });

@@ -1,107 +1,181 @@
 #pragma once
 
-// Fusion: temperature, top-k, top-p and the choice of a token in one kernel. Logits come once from memory, into the
-// shared memory of a cluster; a token leaves. Three rounds of a row's warps are enough nearly always:
+// Fusion: temperature, top-k, top-p and the choice of a token in one kernel. A row of logits streams once from memory
+// through the registers of a cluster's warps, which keep little of it, and all that in shared memory:
 //
-//   largest  the largest logit; and, from the warps' own largest ones, a number that k logits reach
-//   mass     the sum of all weights, 2^(log2 e · (x − largest) / temperature). Logits that may be kept, which are few,
-//            go to the first block
-//   search   one warp finds among those what is kept, and the token
+//   records     of each segment its largest logit and its mass, the sum of 2^((x − largest) · scale), where scale is
+//               log2 e / temperature: an online softmax, whose parts are brought to the row's largest logit at the end
+//   a list      of packs with a logit that may be among the k largest. So many threads' largest logits so far bound
+//               those from below; the bound is raised when the stream has gone twice as far, so a list stays short
 //
-// Where too many may be kept, all blocks search together, a round for each bit. Weights are added as whole numbers of
-// 2^-40, so that sums depend on no order.
+// The first block has the records and candidates of all; then few instructions are left. Of the candidates each one's
+// rank is counted: how many are larger, and what they weigh. That says whether it is kept; and what the kept ones
+// before it weigh whether it is the token. Without top-k and top-p the records lead to a segment, which is read again.
+//
+// Where more logits are kept than the list and the candidates have room for, the first block searches the row in
+// memory, a pass for each bit (search_row). Masses of candidates are whole numbers and segments are the same in every
+// launch: the token depends neither on an order nor on the launch's shape.
 
-#include <cstddef>
-#include <cstdint>
-
-#include "kernels/base/numeric/philox.hpp"
-#include "kernels/base/simt/warp_rounds.hpp"
-#include "kernels/systems/fusion/packs.hpp"
-#include "kernels/systems/fusion/sampling/sampling.hpp"
+#include "kernels/systems/fusion/sampling/row.hpp"
 
 namespace tilestep::fusion::SIMT_BACKEND {
 
-using Mass = unsigned long long;
-constexpr unsigned kWholeWarp = 0xFFFFFFFFu;
-
 /// What a launch samples.
 struct Sampling {
-  int packs, cluster, slots;  ///< of a row, blocks of a row, packs of a thread
-  float scale;                ///< log2 e / temperature
-  int top_k;                  ///< 0: all
-  Mass top_p;                 ///< in 2^-64
-  bool greedy, by_mass;       ///< by_mass: top_p is below 1
+  int packs, segments, cluster;  ///< of a row; blocks of a row
+  float scale;                   ///< log2 e / temperature
+  int top_k;                     ///< 0: all
+  int listed;                    ///< so many of the largest logits go to the list; 0: no list
+  Mass top_p;                    ///< in 2^-64
+  bool greedy, by_mass;          ///< by_mass: top_p is below 1
   Mass seed;
 };
 
-// ---- logits in order ----------------------------------------------------------------------------
+// ---- shared memory ------------------------------------------------------------------------------
 
-/// Bits at the end of an FP32 that numbers of the format do not need.
-template <Dtype kType>
-constexpr int kSpare = kType == Dtype::bf16   ? 16
-                       : kType == Dtype::fp16 ? 13
-                                              : 0;
-
-/// A whole number that is the larger the larger the logit is; 0 for NaN.
-template <Dtype kType>
-__device__ inline unsigned key_of(float x) {
-  const unsigned bits = __float_as_uint(x + 0.0f);  // −0 is +0
-  const unsigned key = (bits >> 31) != 0 ? ~bits : bits | 0x80000000u;
-  return x == x ? key >> kSpare<kType> : 0u;
-}
-/// The logit of a key, or the next of the format's numbers.
-template <Dtype kType>
-__device__ inline float logit_of(unsigned key) {
-  const unsigned bits = key << kSpare<kType>;
-  const unsigned exact = ~bits & ~((1u << kSpare<kType>)-1u);
-  return __uint_as_float((bits >> 31) != 0 ? bits ^ 0x80000000u : exact);
-}
-/// The lowest key of a finite number.
-template <Dtype kType>
-constexpr unsigned kLowestKey = 0x00800000u >> kSpare<kType>;
-
-/// The largest of `low` … `high` that is `enough`, or `low`. What is enough stays so for less.
-template <class Enough>
-__device__ inline unsigned largest_of(unsigned low, unsigned high, Enough enough) {
-  while (low < high) {
-    const unsigned middle = low + (high - low + 1) / 2;
-    if (enough(middle)) {
-      low = middle;
-    } else {
-      high = middle - 1;
-    }
-  }
-  return low;
-}
-
-struct Weights {
-  float largest, scale;
-  __device__ float operator()(float x) const {
-    if (largest == INFINITY) return x == INFINITY ? 1.0f : 0.0f;
-    return fmaxf(simt::exp2_approx((x - largest) * scale), 0.0f);  // NaN has none  [step: weight]
-  }
-};
-__device__ inline Mass whole_mass(float weight) {
-  return static_cast<Mass>(weight * 0x1p40f);
-}
-
-__device__ inline Mass sum_of(Mass a, Mass b) {
-  return a + b;
-}
-__device__ inline Mass larger(Mass a, Mass b) {
-  return a > b ? a : b;
-}
-__device__ inline Mass over_warp(Mass mine) {
-  return simt::over_warp(mine, sum_of);
-}
-
-// ---- a row in a cluster -------------------------------------------------------------------------
-
-/// What a warp tells the others of its row, in the order of their logits.
+/// What a warp tells the others of its block.
 struct alignas(16) Told {
   Mass first, second;
 };
 using Rounds = simt::Rounds<Told>;
+
+/// A bound on the k-th largest logit as a block knows it: its own k-th; and its own k / cluster-th, which counts once
+/// all blocks have as many.
+struct Bounds {
+  unsigned own, shared;
+};
+struct alignas(16) Candidate {
+  unsigned key;
+  int token;
+  Mass mass;
+};
+
+/// Bytes of a block's shared memory: counts, bounds, what warps tell, records, candidates, the list's packs and their
+/// places. The candidates' ranks have the place of the packs, which are not needed any more.
+struct Places {
+  int told, records, candidates, list, at, end;
+};
+__host__ __device__ constexpr Places places_of(int warps, int segments, int bytes_of_pack,
+                                               bool lists) {
+  Places at{};
+  at.told = 16 + static_cast<int>(sizeof(Bounds)) * kMostCluster;
+  at.records = at.told + Rounds::bytes(warps, 1);
+  at.candidates = at.records + (segments + 1) / 2 * 16;
+  at.list = at.candidates + (lists ? 16 * kMostCandidates : 0);
+  const int list = kMostListed * bytes_of_pack, ranks = 8 * kMostCandidates;
+  at.at = at.list + (lists ? (list > ranks ? list : ranks) : 0);
+  at.end = at.at + (lists ? 4 * kMostListed : 0);
+  return at;
+}
+
+__device__ inline void meet(int cluster) {
+  if (cluster > 1) {
+    simt::hopper::cluster_barrier();  // what blocks tell each other, and that they have begun
+  } else {
+    __syncthreads();  // the same of warps
+  }
+}
+
+// ---- the stream ---------------------------------------------------------------------------------
+
+/// The largest key, of its upper 16 bits, that `rank` threads of the block reach.
+__device__ inline unsigned reached(unsigned key, int rank) {
+  unsigned known = 0;
+  for (unsigned bit = 0x80000000u; bit >= 0x10000u; bit /= 2) {
+    const unsigned tried = known | bit;
+    if (__syncthreads_count(key >= tried ? 1 : 0) >= rank) known = tried;
+  }
+  return known > kLowestKey<Dtype::fp32> ? known : kLowestKey<Dtype::fp32>;
+}
+
+/// A segment's reference in units of log2: what 2^x is relative to. Rounded, but the same wherever it is needed.
+__device__ inline float reference_of(float largest, float scale) {
+  return fmaxf(largest * scale, -1e38f);
+}
+/// The mass of a lane's numbers relative to the reference, NaN apart.
+template <class Row>
+__device__ float lane_mass(const typename Row::Batch& batch, float scale, float reference) {
+  using Pack = typename Row::Pack;
+  float sums[Row::kPacks];
+#pragma unroll
+  for (int p = 0; p < Row::kPacks; ++p) {
+    typename Pack::Numbers x;
+    Pack::unpack(batch[p], x);
+    sums[p] = 0;
+#pragma unroll
+    for (int j = 0; j < Pack::kNumbers; ++j) {
+      sums[p] += simt::exp2_approx(fmaf(x[j], scale, -reference));
+    }
+  }
+  float sum = sums[0];
+#pragma unroll
+  for (int p = 1; p < Row::kPacks; ++p) sum += sums[p];
+  if (sum < 64.0f) return sum;
+  // A number is NaN, or the reference so large that it is rounded by 1 or more.
+  sum = 0;
+#pragma unroll
+  for (int p = 0; p < Row::kPacks; ++p) {
+    typename Pack::Numbers x;
+    Pack::unpack(batch[p], x);
+    for (int j = 0; j < Pack::kNumbers; ++j) {
+      sum += simt::exp2_approx(fmaf(fmaxf(x[j], -INFINITY), scale, -reference));
+    }
+  }
+  return fminf(sum, 64.0f);
+}
+/// Lanes' masses are added as whole numbers of 2^-21: at most 1024 numbers of weight 1.
+constexpr float kUnit = 0x1p21f;
+
+// ---- the choice ---------------------------------------------------------------------------------
+
+/// By a warp: the first token whose logit is the largest one.
+template <class Row>
+__device__ void pick_largest(const Row& row, simt::Shared<const Mass> records, int segments,
+                             float largest, simt::Global<int> token) {
+  const unsigned key = key_of<Dtype::fp32>(largest);
+  unsigned segment = ~0u, first = ~0u;
+  for (int i = row.lane; i < segments; i += 32) {
+    if (static_cast<unsigned>(records[i]) == key) segment = min(segment, static_cast<unsigned>(i));
+  }
+  segment = __reduce_min_sync(kWholeWarp, segment);
+  typename Row::Batch batch;
+  row.load(static_cast<int>(segment), batch);
+#pragma unroll
+  for (int p = 0; p < Row::kPacks; ++p) {
+    typename Row::Pack::Numbers x;
+    Row::Pack::unpack(batch[p], x);
+    for (int j = 0; j < Row::Pack::kNumbers; ++j) {
+      if (x[j] == largest) {
+        first = min(first, static_cast<unsigned>(row.token(static_cast<int>(segment), p) + j));
+      }
+    }
+  }
+  first = __reduce_min_sync(kWholeWarp, first);
+  if (row.lane == 0) token[0] = static_cast<int>(first);
+}
+
+/// By a warp: records become masses relative to the row's largest logit. Their sum.
+__device__ inline Mass rescale(simt::Shared<Mass> records, int segments, float reference,
+                               float scale) {
+  Mass sum = 0;
+  const int lane = static_cast<int>(threadIdx.x % 32), each = (segments + 31) / 32;
+  for (int i = lane * each; i < min(lane * each + each, segments); ++i) {
+    const Mass record = records[i];
+    const float own =
+        reference_of(logit_of<Dtype::fp32>(static_cast<unsigned>(record)), scale) - reference;
+    const auto mass =
+        static_cast<Mass>(simt::exp2_approx(own) * static_cast<float>(record >> 32) * 0x1p19f);
+    // Of so little it is not sure that any number weighs 1 unit.
+    records[i] = mass < 1024 ? 0 : mass;
+    sum += records[i];
+  }
+  return over_warp(sum);
+}
+
+__device__ inline Mass needed(const Sampling& sampling, Mass total) {
+  const Mass part = numeric::high_product(sampling.top_p, total);
+  return part > 0 ? part : 1;
+}
 __device__ inline Mass first_sum(const Rounds& rounds) {
   return over_warp(rounds.part(Mass{0}, [](Mass sum, Told one) { return sum + one.first; }));
 }
@@ -109,314 +183,291 @@ __device__ inline Mass second_sum(const Rounds& rounds) {
   return over_warp(rounds.part(Mass{0}, [](Mass sum, Told one) { return sum + one.second; }));
 }
 
-/// A block's shared memory, in bytes: what warps tell, a count, candidates, logits.
-__host__ __device__ constexpr int count_at(int warps, int cluster) {
-  return Rounds::bytes(warps, cluster);
-}
-__host__ __device__ constexpr int list_at(int warps, int cluster) {
-  return count_at(warps, cluster) + 16;
-}
-__host__ __device__ constexpr int logits_at(int warps, int cluster) {
-  return list_at(warps, cluster) + 16 * kMostCandidates * cluster;
-}
-
-/// A thread's logits: each warp has neighbouring packs, 32 at a time, warp after warp and block after block.
-template <class Pack>
-struct HeldLogits {
-  simt::Shared<typename Pack::Memory> slot;
-  int threads, first, mine;  ///< its first pack, and how many it has, 32 apart
-
-  __device__ typename Pack::Memory pack(int k) const { return slot[k * threads]; }
-  __device__ int index(int k) const { return (first + 32 * k) * Pack::kNumbers; }
-};
-
-/// The mass of a pack's first `count` numbers. Of a row that is not restricted it is of their sum, rounded once.
-template <class Pack, bool kRestricted>
-__device__ inline Mass mass_of(const typename Pack::Numbers& x, const Weights& weight, float least,
-                               int count) {
-  Mass mass = 0;
-  float sum = 0.0f;
-  for (int j = 0; j < Pack::kNumbers; ++j) {
-    if constexpr (kRestricted) {
-      if (j < count && x[j] >= least) mass += whole_mass(weight(x[j]));
-    } else {
-      if (j < count) sum += weight(x[j]);
-    }
+/// The token, from the `count` largest logits and the mass of all. False if a nucleus needs more of them.
+template <Dtype kType>
+__device__ bool pick_candidate(const Sampling& sampling, const Weights& weight, Rounds& rounds,
+                               simt::Shared<Candidate> candidates, simt::Shared<Mass> larger,
+                               int count, Mass total, Mass random, simt::Global<int> token) {
+  const int me = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
+  for (int i = me; i < count; i += threads) {
+    candidates[i].mass = whole_mass(weight(logit_of<kType>(candidates[i].key)));
   }
-  return kRestricted ? mass : whole_mass(sum);
-}
-
-/// The token at which the mass before it, in the order of tokens, is at most `target`, and beyond it more. The first
-/// numbers of the last round are the warps' masses; the warp that has the token stores it.
-template <class Pack, bool kRestricted>
-__device__ void pick(const HeldLogits<Pack>& held, const Rounds& rounds, const Weights& weight,
-                     float least, Mass target, simt::Global<int> token) {
-  int i = 0;  // a lane's warps are 0, 32, … on from its own number
-  const Mass before = over_warp(rounds.part(Mass{0}, [&](Mass sum, Told one) {
-    const int warp = static_cast<int>(threadIdx.x % 32) + 32 * i++;
-    return warp < rounds.own() ? sum + one.first : sum;
-  }));
-  const Mass own = rounds[rounds.own()].first;
-  if (target < before || target - before >= own) return;
-  target -= before;
-  // Lanes have packs one after another; a lane without a pack has no mass.
-  for (int k = 0;; ++k) {
-    typename Pack::Numbers x;
+  __syncthreads();  // all masses must be there before they are added
+  constexpr Mass kOut = ~Mass{0};
+  Mass mine = 0;
+  for (int i = me; i < count; i += threads) {
+    const Candidate own = candidates[i];
+    int rank = 0;
     Mass mass = 0;
-    if (k < held.mine) {
-      Pack::unpack(held.pack(k), x);
-      mass = mass_of<Pack, kRestricted>(x, weight, least, Pack::kNumbers);
-    }
-    const Mass upto = simt::up_to_lane(mass), all = __shfl_sync(kWholeWarp, upto, 31);
-    if (target >= all) {
-      target -= all;
-      continue;
-    }
-    if (target >= upto - mass && target < upto) {
-      int j = 1;
-      while (mass_of<Pack, kRestricted>(x, weight, least, j) <= target - (upto - mass)) ++j;
-      token[0] = held.index(k) + j - 1;  // [step: pick]
-    }
-    return;
-  }
-}
-
-/// The `rank`-th largest key of the warps' second numbers, rounded down to 16 bits: so many logits are no smaller.
-__device__ inline unsigned reached_by(const Rounds& rounds, int rank) {
-  unsigned key = 0;
-  for (int bit = 31; bit >= 16; --bit) {
-    const unsigned tried = key | 1u << bit;
-    const int mine =
-        rounds.part(0, [&](int sum, Told one) { return sum + (one.second >= tried ? 1 : 0); });
-    if (__reduce_add_sync(kWholeWarp, mine) >= rank) key = tried;
-  }
-  return key;
-}
-
-/// What one warp finds among the candidates: those of key `least` on are enough of them, or of their mass; token.
-struct Candidates {
-  unsigned address, counts;  ///< of the list; how many a block has, in lane 0 … cluster − 1
-  int cluster;
-
-  template <class Take>
-  __device__ void each(Take take) const {
-    for (int block = 0; block < cluster; ++block) {
-      const auto list = simt::hopper::staged<uint4>(
-          address + 16u * static_cast<unsigned>(block * kMostCandidates), kMostCandidates,
-          "candidates");
-      const unsigned count = __shfl_sync(kWholeWarp, counts, block);
-      for (unsigned i = threadIdx.x % 32; i < count; i += 32) {
-        const uint4 one = list[i];
-        take(one.x, one.y, one.z | static_cast<Mass>(one.w) << 32);
+    for (int j = 0; j < count; ++j) {
+      const Candidate other = candidates[j];
+      if (other.key > own.key) {
+        ++rank;
+        mass += other.mass;
       }
     }
+    const bool in = sampling.top_k == 0 || rank < sampling.top_k;
+    larger[i] = in ? mass : kOut;
+    if (in) mine += own.mass;
   }
-  __device__ int count(unsigned least) const {
-    int mine = 0;
-    each([&](unsigned key, unsigned, Mass) { mine += key >= least ? 1 : 0; });
-    return __reduce_add_sync(kWholeWarp, mine);
-  }
-  /// Of tokens below `end`.
-  __device__ Mass mass(unsigned least, unsigned end) const {
-    Mass mine = 0;
-    each([&](unsigned key, unsigned index, Mass one) {
-      if (key >= least && index < end) mine += one;
-    });
-    return over_warp(mine);
-  }
-};
-
-__device__ inline Mass needed(const Sampling& sampling, Mass total) {
-  const Mass part = numeric::high_product(sampling.top_p, total);
-  return part > 0 ? part : 1;
-}
-
-template <class Pack>
-__global__ void __launch_bounds__(kMostSampleThreads, 2)
-    sample_rows(simt::Global<const typename Pack::Memory> logits, simt::Global<int> tokens,
-                Sampling sampling) {
-  using Memory = typename Pack::Memory;
-  constexpr Dtype kType = Pack::kDtype;
-  constexpr int kNumbers = Pack::kNumbers;
-  const int threads = static_cast<int>(blockDim.x), warps = threads / 32;
-  const int lane = static_cast<int>(threadIdx.x % 32), cluster = sampling.cluster;
-  const int row = static_cast<int>(blockIdx.x) / cluster;
-  const int rank = static_cast<int>(blockIdx.x) % cluster;
-  const unsigned base = simt::shared_address(simt::dynamic_shared<Told>(1));
-  Rounds rounds(warps * cluster, rank * warps + static_cast<int>(threadIdx.x / 32), cluster);
-  const int first = rounds.own() * sampling.slots * 32 + lane, left = sampling.packs - first;
-  const HeldLogits<Pack> held{
-      simt::dynamic_shared<Memory>(static_cast<std::size_t>(sampling.slots * threads),
-                                   static_cast<std::size_t>(logits_at(warps, cluster))) +
-          static_cast<int>(threadIdx.x),
-      threads, first, left <= 0 ? 0 : min((left + 31) / 32, sampling.slots)};
-  const auto count =
-      simt::dynamic_shared<unsigned>(1, static_cast<std::size_t>(count_at(warps, cluster)));
-  const auto token = tokens + row;
-
-  // 1. The row comes, all of a thread's loads in flight together.
-  const auto from = logits + static_cast<std::ptrdiff_t>(row) * sampling.packs;
-  for (int k = 0; k < held.mine; ++k) {
-    if constexpr (kNumbers > 1) {
-      simt::cp_async16(held.slot + k * threads, from + (first + 32 * k));
-    } else {
-      held.slot[k * threads] = from[first + 32 * k];
-    }
-  }
-  simt::cp_async_commit();
-  if (threadIdx.x == 0) count[0] = 0;
-  if (cluster > 1) simt::hopper::cluster_barrier();  // none may be told a number before it began
-  simt::cp_async_wait<0>();
-
-  // 2. The largest logit.
-  float most = -INFINITY;
-  int at = 0;
-  for (int k = 0; k < held.mine; ++k) {
-    typename Pack::Numbers x;
-    Pack::unpack(held.pack(k), x);
-    float of_pack = x[0];
-    for (int j = 1; j < kNumbers; ++j) of_pack = fmaxf(of_pack, x[j]);
-    if (of_pack > most) at = k;
-    most = fmaxf(most, of_pack);
-  }
-  unsigned key = key_of<Dtype::fp32>(most);
-  const unsigned warp_key = __reduce_max_sync(kWholeWarp, key);
-  const auto most_told = [&] {
-    return simt::over_warp(
-        rounds.part(Mass{0}, [](Mass sum, Told one) { return larger(sum, one.first); }), larger);
-  };
-  if (sampling.greedy) {
-    unsigned index = ~0u;
-    if (most > -INFINITY) {
-      typename Pack::Numbers x;
-      Pack::unpack(held.pack(at), x);
-      for (int j = kNumbers - 1; j >= 0; --j) {
-        if (x[j] == most) index = static_cast<unsigned>(held.index(at) + j);
-      }
-    }
-    // Of equal logits the first: the largest of what is left to the end.
-    const unsigned rest = __reduce_max_sync(kWholeWarp, key == warp_key ? ~index : 0u);
-    rounds.tell({static_cast<Mass>(warp_key) << 32 | rest, 0});
-    const Mass best = most_told();
-    if (rank == 0 && threadIdx.x == 0) token[0] = static_cast<int>(~static_cast<unsigned>(best));
-    return;
-  }
-  // Of each warp the n-th largest of its lanes' largest logits: of the k / n-th warp's n times as many are no smaller.
-  const int n = (sampling.top_k + rounds.all() - 1) / rounds.all();
-  unsigned nth = warp_key;
-  for (int i = 1; i < n && i < 32; ++i) {
-    const unsigned has = __ballot_sync(kWholeWarp, key == nth ? 1 : 0);
-    if (lane == __ffs(static_cast<int>(has)) - 1) key = 0;
-    nth = __reduce_max_sync(kWholeWarp, key);
-  }
-  rounds.tell({warp_key, n > 32 ? 0u : nth});
-  const auto top = static_cast<unsigned>(most_told());
-  const float largest = logit_of<Dtype::fp32>(top);
-  if (largest == -INFINITY) {
-    if (rank == 0 && threadIdx.x == 0) token[0] = -1;
-    return;
-  }
-  const Weights weight{largest, sampling.scale};
-
-  // 3. The mass of all logits, and those that may be kept.
-  const bool by_count = sampling.top_k > 0, restricted = by_count || sampling.by_mass;
-  float least = INFINITY;
-  if (by_count) {
-    const unsigned reached = reached_by(rounds, (sampling.top_k + n - 1) / n);
-    least = logit_of<Dtype::fp32>(max(reached, kLowestKey<Dtype::fp32>));
-  } else if (sampling.by_mass) {
-    least = largest - 10.0f / sampling.scale;  // 2^-10 of the largest weight: seldom too many
-  }
-  Mass total = 0, upper = 0;
-  for (int k = 0; k < held.mine; ++k) {
-    typename Pack::Numbers x;
-    Pack::unpack(held.pack(k), x);
-    if (!by_count) total += mass_of<Pack, false>(x, weight, 0.0f, kNumbers);
-    if (!restricted) continue;
-    float of_pack = x[0];
-    for (int j = 1; j < kNumbers; ++j) of_pack = fmaxf(of_pack, x[j]);
-    if (!(of_pack >= least)) continue;
-    for (int j = 0; j < kNumbers; ++j) {
-      if (!(x[j] >= least)) continue;
-      const Mass mass = whole_mass(weight(x[j]));
-      upper += mass;
-      const unsigned place = atomicAdd(&count[0], 1u);
-      if (place >= kMostCandidates) continue;
-      simt::hopper::remote<uint4>(
-          base + static_cast<unsigned>(list_at(warps, cluster) + 16 * kMostCandidates * rank), 0,
-          kMostCandidates, "candidates")[place] =
-          make_uint4(key_of<kType>(x[j]), static_cast<unsigned>(held.index(k) + j),
-                     static_cast<unsigned>(mass), static_cast<unsigned>(mass >> 32));
-    }
-  }
-  rounds.tell({over_warp(total), over_warp(upper)});
-  total = first_sum(rounds);
-  const Mass random = numeric::philox(sampling.seed, static_cast<unsigned>(row));
-  if (!restricted) {
-    return pick<Pack, false>(held, rounds, weight, 0.0f, numeric::high_product(random, total),
-                             token);
-  }
-
-  // 4. What is kept, by one warp if it is among the candidates.
-  const unsigned top_key = key_of<kType>(largest);
-  unsigned kept = kLowestKey<kType>;
-  const unsigned counted =
-      simt::hopper::remote<unsigned>(base + static_cast<unsigned>(count_at(warps, cluster)),
-                                     static_cast<unsigned>(lane % cluster), 1, "a count")[0];
-  if (__reduce_max_sync(kWholeWarp, counted) <= kMostCandidates &&
-      (by_count || second_sum(rounds) >= needed(sampling, total))) {
-    if (cluster > 1) simt::hopper::cluster_barrier();  // counts have been read: blocks may end
-    if (rank > 0 || threadIdx.x >= 32) return;
-    const Candidates all{base + static_cast<unsigned>(list_at(warps, cluster)), counted, cluster};
-    constexpr unsigned kEnd = ~0u;
-    kept = key_of<kType>(least);  // enough are candidates
-    if (by_count) {
-      kept = largest_of(kept, top_key,
-                        [&](unsigned tried) { return all.count(tried) >= sampling.top_k; });
-      total = all.mass(kept, kEnd);
-    }
-    if (sampling.by_mass) {
-      const Mass need = needed(sampling, total);
-      kept =
-          largest_of(kept, top_key, [&](unsigned tried) { return all.mass(tried, kEnd) >= need; });
-    }
-    const Mass target = numeric::high_product(random, all.mass(kept, kEnd));
-    const unsigned found = largest_of(0, static_cast<unsigned>(sampling.packs * kNumbers - 1),
-                                      [&](unsigned end) { return all.mass(kept, end) <= target; });
-    if (lane == 0) token[0] = static_cast<int>(found);
-    return;
-  }
-  // By all blocks, a round for each number that is tried.
-  const auto measure = [&](unsigned tried) {
-    const float from_here = logit_of<kType>(tried);
-    int mine = 0;
-    Mass mass = 0;
-    for (int k = 0; k < held.mine; ++k) {
-      typename Pack::Numbers x;
-      Pack::unpack(held.pack(k), x);
-      for (int j = 0; j < kNumbers; ++j) mine += x[j] >= from_here ? 1 : 0;
-      mass += mass_of<Pack, true>(x, weight, from_here, kNumbers);
-    }
-    rounds.tell({over_warp(mass), static_cast<Mass>(__reduce_add_sync(kWholeWarp, mine))});
-  };
-  if (by_count) {
-    kept = largest_of(kept, top_key, [&](unsigned tried) {
-      measure(tried);
-      return second_sum(rounds) >= static_cast<Mass>(sampling.top_k);
-    });
-    measure(kept);
-    total = first_sum(rounds);
-  }
+  rounds.tell({over_warp(mine), 0});
+  const Mass known = first_sum(rounds);
+  Mass need = kOut;
   if (sampling.by_mass) {
-    const Mass need = needed(sampling, total);
-    kept = largest_of(kept, top_key, [&](unsigned tried) {
+    need = needed(sampling, sampling.top_k > 0 ? known : total);
+    if (known < need) return false;
+  }
+  mine = 0;
+  for (int i = me; i < count; i += threads) {
+    if (larger[i] >= need) candidates[i].mass = 0;
+    mine += candidates[i].mass;
+  }
+  rounds.tell({over_warp(mine), 0});
+  const Mass target = numeric::high_product(random, first_sum(rounds));
+  for (int i = me; i < count; i += threads) {
+    const Candidate own = candidates[i];
+    Mass before = 0;
+    for (int j = 0; j < count; ++j) {
+      const Candidate other = candidates[j];
+      if (other.token < own.token) before += other.mass;
+    }
+    if (target >= before && target - before < own.mass) token[0] = own.token;
+  }
+  return true;
+}
+
+/// The token by passes over the row in memory: the least logit that is kept, a bit in each pass; then the masses of
+/// segments. `total` is the mass of all logits, 0 if it is not known.
+template <class Row>
+__device__ void search_row(const Row& row, const Sampling& sampling, const Weights& weight,
+                           Rounds& rounds, simt::Shared<Mass> masses, Mass total, Mass random,
+                           simt::Global<int> token) {
+  using Pack = typename Row::Pack;
+  constexpr Dtype kType = Row::kType;
+  const int warps = static_cast<int>(blockDim.x / 32);
+  // What reaches a key: its mass and number.
+  const auto measure = [&](unsigned key) {
+    const float least = logit_of<kType>(key);
+    int count = 0;
+    Mass mass = 0;
+    for (int segment = rounds.own(); segment < sampling.segments; segment += warps) {
+      typename Row::Batch batch;
+      row.load(segment, batch);
+      Mass own = 0;
+#pragma unroll
+      for (int p = 0; p < Row::kPacks; ++p) {
+        typename Pack::Numbers x;
+        Pack::unpack(batch[p], x);
+        for (int j = 0; j < Pack::kNumbers; ++j) count += x[j] >= least ? 1 : 0;
+        own += mass_of<Pack>(batch[p], weight, least);
+      }
+      mass += own;
+      own = over_warp(own);
+      if (row.lane == 0) masses[segment] = own;
+    }
+    rounds.tell({over_warp(mass), static_cast<Mass>(__reduce_add_sync(kWholeWarp, count))});
+  };
+  const unsigned top = key_of<kType>(weight.largest);
+  unsigned kept = kLowestKey<kType>;
+#pragma unroll 1
+  for (const bool by_mass : {false, true}) {
+    if (by_mass ? !sampling.by_mass : sampling.top_k == 0) continue;
+    auto need = static_cast<Mass>(sampling.top_k);
+    if (by_mass) {
+      measure(kept);
+      need = needed(sampling, sampling.top_k > 0 || total == 0 ? first_sum(rounds) : total);
+    }
+    kept = largest_of(kept, top, [&](unsigned tried) {
       measure(tried);
-      return first_sum(rounds) >= need;
+      return (by_mass ? first_sum(rounds) : second_sum(rounds)) >= need;
     });
   }
   measure(kept);
-  pick<Pack, true>(held, rounds, weight, logit_of<kType>(kept),
-                   numeric::high_product(random, first_sum(rounds)), token);
+  if (threadIdx.x >= 32) return;
+  pick<Row>(row, masses, sampling.segments, weight, logit_of<kType>(kept), random, token);
+}
+
+// ---- the kernel ---------------------------------------------------------------------------------
+
+template <class Row>
+__global__ void __launch_bounds__(kMostSampleThreads)
+    sample_rows(simt::Global<const typename Row::Memory> logits, simt::Global<int> tokens,
+                Sampling sampling) {
+  using Pack = typename Row::Pack;
+  using Memory = typename Row::Memory;
+  constexpr Dtype kType = Row::kType;
+  constexpr int kPacks = Row::kPacks;
+  const int threads = static_cast<int>(blockDim.x), warps = threads / 32;
+  const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
+  const int cluster = sampling.cluster, segments = sampling.segments;
+  const int rank = static_cast<int>(blockIdx.x) % cluster,
+            number = static_cast<int>(blockIdx.x) / cluster;
+  const Row row{logits + static_cast<std::ptrdiff_t>(number) * sampling.packs, sampling.packs,
+                lane};
+  const auto token = tokens + number;
+
+  const bool lists = sampling.listed > 0, weighs = !sampling.greedy && sampling.top_k == 0;
+  const Places place = places_of(warps, segments, sizeof(Memory), lists);
+  const unsigned base = simt::shared_address(simt::dynamic_shared<uint4>(1));
+  const auto counts = simt::dynamic_shared<unsigned>(4);
+  const auto bounds = simt::dynamic_shared<Bounds>(kMostCluster, 16);
+  const auto list_of = [&](auto one, int at) {
+    return simt::dynamic_shared<decltype(one)>(lists ? kMostListed : 1,
+                                               static_cast<std::size_t>(lists ? at : 0));
+  };
+  const auto list = list_of(Memory{}, place.list);
+  const auto list_at = list_of(int{}, place.at);
+  const auto candidates = simt::dynamic_shared<Candidate>(
+      lists ? kMostCandidates : 1, static_cast<std::size_t>(lists ? place.candidates : 0));
+  // Of the first block.
+  const auto records = simt::hopper::remote<Mass>(base + static_cast<unsigned>(place.records), 0,
+                                                  static_cast<std::size_t>(segments), "records");
+
+  const int stride = warps * cluster;
+  int segment = rank * warps + warp;
+  typename Row::Batch batch;
+  row.load(segment, batch);
+  if (threadIdx.x < 4) counts[static_cast<int>(threadIdx.x)] = 0;
+  meet(cluster);
+
+  // 1. The stream: a segment is computed while the next one comes.
+  float most = -INFINITY, least = 0;
+  for (int i = 0; i * stride < segments; ++i, segment += stride) {
+    typename Row::Batch next;
+    row.load(segment + stride, next);
+    auto of_pack = largest_in<kType>(batch[0]), of_lane = of_pack;
+    decltype(of_pack) largest[kPacks] = {of_pack};
+#pragma unroll
+    for (int p = 1; p < kPacks; ++p) {
+      largest[p] = largest_in<kType>(batch[p]);
+      of_lane = larger(of_lane, largest[p]);
+    }
+    const float own = larger_half(of_lane);
+    most = fmaxf(most, own);
+    if (lists) {
+      if ((i & (i + 1)) == 0) {  // 1, 2, 4 … segments of each warp are known
+        least = logit_of<Dtype::fp32>(reached(key_of<Dtype::fp32>(most), sampling.listed));
+      }
+      if (own >= least) {
+#pragma unroll
+        for (int p = 0; p < kPacks; ++p) {
+          if (!(larger_half(largest[p]) >= least)) continue;
+          const unsigned at = atomicAdd(&counts[0], 1u);
+          if (at >= kMostListed) continue;
+          list[static_cast<int>(at)] = batch[p];
+          list_at[static_cast<int>(at)] = row.token(segment, p);
+        }
+      }
+    }
+    if (weighs || sampling.greedy) {
+      const unsigned key = __reduce_max_sync(kWholeWarp, key_of<Dtype::fp32>(own));
+      unsigned mass = 0;
+      if (weighs) {
+        const float reference = reference_of(logit_of<Dtype::fp32>(key), sampling.scale);
+        mass = __reduce_add_sync(
+            kWholeWarp,
+            static_cast<unsigned>(lane_mass<Row>(batch, sampling.scale, reference) * kUnit + 0.5f));
+      }
+      if (lane == 0 && segment < segments) records[segment] = static_cast<Mass>(mass) << 32 | key;
+    }
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) batch[p] = next[p];
+  }
+
+  // 2. The largest logit, and candidates: all that reach a bound on the k-th largest.
+  const unsigned top = __reduce_max_sync(kWholeWarp, key_of<Dtype::fp32>(most));
+  if (lane == 0) atomicMax(&counts[2], top);
+  if (lists) {
+    unsigned bound = reached(key_of<Dtype::fp32>(most), sampling.listed);
+    if (cluster > 1) {
+      const int part = (sampling.listed + cluster - 1) / cluster;
+      const Bounds mine{bound, reached(key_of<Dtype::fp32>(most), part)};
+      if (threadIdx.x < static_cast<unsigned>(cluster)) {
+        simt::hopper::remote<Bounds>(base + 16, threadIdx.x, kMostCluster, "bounds")[rank] = mine;
+      }
+      simt::hopper::cluster_barrier();  // all blocks' bounds must be there before any reads them
+      unsigned shared = ~0u;
+      for (int i = 0; i < cluster; ++i) {
+        bound = max(bound, bounds[i].own);
+        shared = min(shared, bounds[i].shared);
+      }
+      bound = max(bound, shared);
+    }
+    least = logit_of<Dtype::fp32>(bound);
+    const unsigned count = counts[0];
+    // Of a list that was full nothing is worth knowing.
+    if (count > kMostListed && threadIdx.x == 0) atomicAdd(&counts[1], kMostListed);
+    for (int i = static_cast<int>(threadIdx.x);
+         i < static_cast<int>(min(count, unsigned{kMostListed})); i += threads) {
+      typename Pack::Numbers x;
+      Pack::unpack(list[i], x);
+      for (int j = 0; j < Pack::kNumbers; ++j) {
+        if (!(x[j] >= least)) continue;
+        const unsigned at = atomicAdd(&counts[1], 1u);
+        if (at >= kMostCandidates) continue;
+        candidates[static_cast<int>(at)] = {key_of<kType>(x[j]), list_at[i] + j, 0};
+      }
+    }
+  }
+  meet(cluster);
+  unsigned found = counts[1], top_key = counts[2];
+  if (cluster > 1) {
+    if (rank == 0) {
+      for (unsigned block = 1; block < static_cast<unsigned>(cluster); ++block) {
+        const auto theirs = simt::hopper::remote<unsigned>(base, block, 4, "counts");
+        const unsigned before = found, more = theirs[1];
+        found += more;
+        top_key = max(top_key, static_cast<unsigned>(theirs[2]));
+        if (!lists) continue;
+        const auto those = simt::hopper::remote<Candidate>(
+            base + static_cast<unsigned>(place.candidates), block, kMostCandidates, "candidates");
+        for (unsigned i = threadIdx.x; found <= kMostCandidates && i < more; i += blockDim.x) {
+          candidates[static_cast<int>(before + i)] = those[i];
+        }
+      }
+    }
+    simt::hopper::cluster_barrier();  // the first block has read: the others may end
+    if (rank > 0) return;
+  }
+
+  // 3. The choice, by the first block.
+  const float largest = logit_of<Dtype::fp32>(top_key);
+  const auto masses = simt::dynamic_shared<Mass>(static_cast<std::size_t>(segments),
+                                                 static_cast<std::size_t>(place.records));
+  if (top_key <= key_of<Dtype::fp32>(-INFINITY)) {
+    if (threadIdx.x == 0) token[0] = -1;
+    return;
+  }
+  if (sampling.greedy) {
+    if (warp == 0) pick_largest(row, masses, segments, largest, token);
+    return;
+  }
+  const Weights weight{largest, sampling.scale};
+  const Mass random = numeric::philox(sampling.seed, static_cast<unsigned>(number));
+  const float reference = reference_of(largest, sampling.scale);
+  const bool weighed = weighs && fabsf(reference) < 0x1p20f;  // and rounded by little
+  Rounds rounds(warps, warp, 1, static_cast<std::size_t>(place.told));
+  if (weighed && !lists) {
+    if (warp > 0) return;
+    rescale(masses, segments, reference, sampling.scale);
+    __syncwarp();  // all lanes' masses must be there before any lane reads them
+    return pick<Row>(row, masses, segments, weight, -INFINITY, random, token);
+  }
+  Mass total = 0;
+  if (weighed) {
+    if (warp == 0) total = rescale(masses, segments, reference, sampling.scale);
+    rounds.tell({total, 0});
+    total = first_sum(rounds);
+  }
+  if (lists && found <= kMostCandidates && (weighed || !weighs)) {
+    const auto ranks =
+        simt::dynamic_shared<Mass>(kMostCandidates, static_cast<std::size_t>(place.list));
+    if (pick_candidate<kType>(sampling, weight, rounds, candidates, ranks, static_cast<int>(found),
+                              total, random, token)) {
+      return;
+    }
+  }
+  search_row(row, sampling, weight, rounds, masses, total, random, token);
 }
 
 }  // namespace tilestep::fusion::SIMT_BACKEND

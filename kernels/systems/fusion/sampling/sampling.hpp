@@ -22,17 +22,19 @@ struct SampleRule {
   bool operator==(const SampleRule&) const = default;
 };
 
-/// A row is the work of `cluster` blocks, which hold it in shared memory. Sums are whole numbers: the token depends
-/// neither on the order of threads nor on this shape.
+/// A row is the work of `cluster` blocks. The token depends neither on the order of threads nor on their number, nor on
+/// that of blocks. `packs` is the length of the stretches whose sums are rounded.
 struct SampleShape {
   int rows = 0;
   int vocabulary = 0;
-  int threads = 256;  ///< of a block: 32, 64, … 512
-  int cluster = 8;    ///< 1, 2, 4, 8
+  int threads = 512;  ///< of a block: 32, 64, … 1024
+  int cluster = 1;    ///< 1, 2, 4, 8
+  int packs = 4;      ///< of 16 bytes, that a thread loads together: 2, 4
 };
-inline constexpr int kMostSampleThreads = 512;
-/// Logits of a block that go on to the search of top_k and top_p in one warp. If there are more, all blocks search.
-inline constexpr int kMostCandidates = 48;
+inline constexpr int kMostSampleThreads = 1024;
+/// Packs that a block notes because one of their logits may be kept, and logits among which it then finds those that are.
+/// If there are more, the row is searched in memory.
+inline constexpr int kMostListed = 1024, kMostCandidates = 512;
 
 /// Why `token` is not what the rule picks from row `row`; empty if it is, by sorting and sums in double. Where the last
 /// logit kept, or the token, is decided by less than 10^-5 of the mass, both are right.

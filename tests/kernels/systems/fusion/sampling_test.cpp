@@ -88,11 +88,11 @@ TEST_CASE("Philox: the published answers", "[fusion]") {
 TEST_CASE("Sampling: every rule and size against double", "[fusion]") {
   const auto device = sample_device(simt::ThreadOrder::shuffled);
   for (const Dtype type : all_of<Dtype>()) {
-    for (const int vocabulary : {1, 7, 127, 1000, 4096}) {
-      for (const SampleRule& rule : rules()) {
-        const SampleShape shape{3, vocabulary, 64, 2};
-        check_sample(*device, type, shape, rule, logits_of(type, shape, 3));
-      }
+    for (const SampleShape& shape :
+         {SampleShape{3, 1, 64, 2}, SampleShape{2, 7, 32, 1}, SampleShape{2, 127, 64, 1, 2},
+          SampleShape{3, 1000, 32, 4}, SampleShape{3, 4096, 64, 2, 2}, SampleShape{2, 3001, 128}}) {
+      const Logits logits = logits_of(type, shape, 3);
+      for (const SampleRule& rule : rules()) check_sample(*device, type, shape, rule, logits);
     }
   }
   const SampleShape flat{2, 4096, 32, 1};
@@ -103,8 +103,29 @@ TEST_CASE("Sampling: every rule and size against double", "[fusion]") {
       check_sample(*device, Dtype::bf16, flat, rule, logits_of(Dtype::bf16, flat, 3, 12), true);
     }
   }
-  const SampleShape wide{2, 128256, 256, 8};
-  check_sample(*device, Dtype::bf16, wide, {1, 40, 0.9f}, logits_of(Dtype::bf16, wide, 2.5f, 12));
+  // Long enough that the bound on the k-th largest is raised, and few of the listed ones are candidates.
+  const SampleShape wide{1, 65536, 128, 2};
+  const Logits logits = logits_of(Dtype::bf16, wide, 2.5f, 12);
+  for (const SampleRule& rule : {SampleRule{1, 40, 0.9f}, SampleRule{1, 0, 0.9f}, SampleRule{}}) {
+    check_sample(*device, Dtype::bf16, wide, rule, logits);
+  }
+}
+
+TEST_CASE("Sampling: rows whose largest logits are more than a block notes", "[fusion]") {
+  const auto device = sample_device(simt::ThreadOrder::shuffled);
+  const SampleShape shape{1, 16384, 64, 2};
+  Logits rising(16384), flat(16384, 3), masked(16384, -kInfinity), huge(16384, -1e30f);
+  for (std::size_t i = 0; i < rising.size(); ++i) {
+    rising[i] = static_cast<float>(i) * 0x1p-10f;
+    if (i % 5000 == 77) masked[i] = huge[i] = static_cast<float>(i);
+    if (i % 3 == 0) flat[i] = 4;
+  }
+  huge[9000] = huge[9001] = 2e30f;
+  for (const SampleRule& rule : {SampleRule{1, 30, 0.9f}, SampleRule{1, 0, 0.9f}, SampleRule{}}) {
+    for (const Logits& logits : {rising, flat, masked, huge}) {
+      check_sample(*device, Dtype::fp32, shape, rule, logits);
+    }
+  }
 }
 
 TEST_CASE("Sampling: the token depends on the seed alone, not on order or shape", "[fusion]") {
@@ -139,6 +160,9 @@ TEST_CASE("Sampling: NaN and infinite logits", "[fusion]") {
     logits[21] = -0.0f;
     logits[22] = 0.0f;
     check_sample(*device, Dtype::fp32, shape, rule, logits);
+    Logits other(96, NAN);
+    other[0] = other[50] = other[95] = -2;
+    check_sample(*device, Dtype::fp16, shape, rule, other);
     logits[40] = logits[80] = kInfinity;
     check_sample(*device, Dtype::bf16, shape, rule, logits);
   }
