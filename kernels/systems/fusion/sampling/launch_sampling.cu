@@ -56,7 +56,7 @@ void start_sample(simt::Device& device, Dtype type, const SampleShape& shape,
                   const SampleRule& rule, simt::Span<const unsigned char> logits,
                   simt::Span<int> tokens) {
   check_sample(shape, rule);
-  simt::with_constant<32, 64, 128, 256, 512, 1024>("sample: threads", shape.threads, [](auto) {});
+  simt::with_constant<32, 64, 128, 256, 512>("sample: threads", shape.threads, [](auto) {});
   simt::with_constant<1, 2, 4, 8>("sample: cluster", shape.cluster, [](auto) {});
   with_row(type, shape, [&](auto row) {
     using OfRow = decltype(row);

@@ -270,7 +270,8 @@ __device__ void search_row(const Row& row, const Sampling& sampling, const Weigh
   const unsigned top = key_of<kType>(weight.largest);
   unsigned kept = kLowestKey<kType>;
 #pragma unroll 1
-  for (const bool by_mass : {false, true}) {
+  for (int turn = 0; turn < 2; ++turn) {
+    const bool by_mass = turn > 0;
     if (by_mass ? !sampling.by_mass : sampling.top_k == 0) continue;
     auto need = static_cast<Mass>(sampling.top_k);
     if (by_mass) {
@@ -289,8 +290,10 @@ __device__ void search_row(const Row& row, const Sampling& sampling, const Weigh
 
 // ---- the kernel ---------------------------------------------------------------------------------
 
+/// A multiprocessor has 65536 registers: with two loads of a thread under way, there is room for half as many threads
+/// again.
 template <class Row>
-__global__ void __launch_bounds__(kMostSampleThreads)
+__global__ void __launch_bounds__(kMostSampleThreads, Row::kPacks == 2 ? 3 : 2)
     sample_rows(simt::Global<const typename Row::Memory> logits, simt::Global<int> tokens,
                 Sampling sampling) {
   using Pack = typename Row::Pack;
@@ -345,7 +348,8 @@ __global__ void __launch_bounds__(kMostSampleThreads)
     const float own = larger_half(of_lane);
     most = fmaxf(most, own);
     if (lists) {
-      if ((i & (i + 1)) == 0) {  // 1, 2, 4 … segments of each warp are known
+      // Each warp knows 1, 2, 4 … segments, and as many are to come.
+      if (i == 0 || ((i & (i + 1)) == 0 && 2 * (i + 1) * stride <= segments)) {
         least = logit_of<Dtype::fp32>(reached(key_of<Dtype::fp32>(most), sampling.listed));
       }
       if (own >= least) {

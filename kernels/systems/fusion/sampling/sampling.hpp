@@ -27,11 +27,11 @@ struct SampleRule {
 struct SampleShape {
   int rows = 0;
   int vocabulary = 0;
-  int threads = 512;  ///< of a block: 32, 64, … 1024
+  int threads = 512;  ///< of a block: 32, 64, … 512
   int cluster = 1;    ///< 1, 2, 4, 8
   int packs = 4;      ///< of 16 bytes, that a thread loads together: 2, 4
 };
-inline constexpr int kMostSampleThreads = 1024;
+inline constexpr int kMostSampleThreads = 512;
 /// Packs that a block notes because one of their logits may be kept, and logits among which it then finds those that are.
 /// If there are more, the row is searched in memory.
 inline constexpr int kMostListed = 1024, kMostCandidates = 512;
