@@ -16,8 +16,9 @@
 ///                                    the same in two halves, between which a warp can do other work: no barrier of all
 ///                                    threads. A block has a group of warps for each threadIdx.y
 ///     mail.begin()                   by all threads, once
-///     mail.send(x)                   x, the same in all lanes, to all warps; what was sent before must have been received
-///     mail.receive(sum, add)         waits for what all warps have sent; part() of it
+///     mail.send(x, note)             x, the same in all lanes, to all warps; of warp 0 the note too. What was sent before
+///                                    must have been received
+///     mail.receive(sum, add, note)   waits for what all warps have sent; part() of it, and the note
 ///
 /// In a cluster, a barrier comes before the first tell(): no block may be told anything before it runs. None need come
 /// after the last.
@@ -101,7 +102,7 @@ class Exchange {
  public:
   /// A multiple of 16.
   __host__ __device__ static constexpr int bytes(int warps, int cluster, int groups) {
-    return 16 * groups + 2 * kBytes * warps * cluster;
+    return 32 * groups + 2 * kBytes * warps * cluster;
   }
 
   __device__ Exchange(int all, int own, int cluster, std::size_t at)
@@ -110,9 +111,10 @@ class Exchange {
         cluster_(cluster),
         leads_(threadIdx.x == 0),
         address_(shared_address(dynamic_shared<std::uint64_t>(
-            static_cast<std::size_t>(2 * (all + 1) * static_cast<int>(blockDim.y)), at))) {
+            static_cast<std::size_t>(2 * (all + 2) * static_cast<int>(blockDim.y)), at))) {
     barriers_ = address_ + 16 * threadIdx.y;
-    slots_ = address_ + 16 * blockDim.y + static_cast<unsigned>(2 * kBytes * all) * threadIdx.y;
+    slots_ =
+        address_ + 16 * blockDim.y + static_cast<unsigned>(2 * kBytes * (all + 1)) * threadIdx.y;
   }
   __device__ void begin() const {
     for (unsigned turn = 0; leads_ && turn < 2; ++turn) {
@@ -126,22 +128,26 @@ class Exchange {
       hopper::cluster_barrier();  // no block may be sent a number before it expects one
     }
   }
-  __device__ void send(const T& mine) const {
+  __device__ void send(const T& mine, const T& note) const {
     const unsigned lane = threadIdx.x % 32;
     __syncwarp();  // a block that gets this may overwrite what the lanes have read
     if (cluster_ > 1) {
-      if (lane < static_cast<unsigned>(cluster_))
-        hopper::store_at(slot(own_), barrier(), lane, mine);
+      if (lane >= static_cast<unsigned>(cluster_)) return;
+      hopper::store_at(slot(own_), barrier(), lane, mine);
+      if (own_ == 0) hopper::store_at(slot(all_), barrier(), lane, note);
     } else if (lane == 0) {  // a block that is no cluster's has no asynchronous stores
       hopper::staged<T>(slot(own_), 1, "what warps send")[0] = mine;
+      if (own_ == 0) hopper::staged<T>(slot(all_), 1, "a note")[0] = note;
       hopper::arrive(barrier());
     }
   }
   template <class Sum, class Add>
-  __device__ Sum receive(Sum sum, Add add) {
+  __device__ Sum receive(Sum sum, Add add, T& note) {
     hopper::wait_for(barrier(), round_ / 2 % 2);
-    const auto sent = hopper::staged<T>(slot(0), static_cast<std::size_t>(all_), "what warps send");
+    const auto sent =
+        hopper::staged<T>(slot(0), static_cast<std::size_t>(all_ + 1), "what warps send");
     for (int i = static_cast<int>(threadIdx.x % 32); i < all_; i += 32) sum = add(sum, sent[i]);
+    note = sent[all_];
     if (leads_) expect(barrier());  // the next round but one
     ++round_;
     return sum;
@@ -152,11 +158,11 @@ class Exchange {
   static_assert(sizeof(T) == kBytes);
 
   __device__ void expect(unsigned barrier) const {
-    if (cluster_ > 1) hopper::arrive_expecting(barrier, kBytes * all_);
+    if (cluster_ > 1) hopper::arrive_expecting(barrier, kBytes * (all_ + 1));
   }
   __device__ unsigned barrier() const { return barriers_ + 8 * (round_ % 2); }
   __device__ unsigned slot(int i) const {
-    return slots_ + static_cast<unsigned>(kBytes * (static_cast<int>(round_ % 2) * all_ + i));
+    return slots_ + static_cast<unsigned>(kBytes * (static_cast<int>(round_ % 2) * (all_ + 1) + i));
   }
 
   int all_, own_, cluster_;

@@ -105,6 +105,7 @@ constexpr RowShape held_by_block(RowShape shape) {
 /// The arrays of a launch, row-major; those that its parts do not use are empty. Numbers are bit patterns of the
 /// shape's type; `second` is rows × width too, except that swiglu has both in `first`, rows × 2·width: a row's gates
 /// before its values.
+inline constexpr std::size_t kTurns = 2;
 struct RowArrays {
   simt::Span<const unsigned char> first, second;
   simt::Span<const unsigned char> gain;  ///< width
@@ -112,6 +113,7 @@ struct RowArrays {
   simt::Span<unsigned char> out;         ///< without quantize
   simt::Span<std::uint8_t> codes;        ///< E4M3
   simt::Span<float> scale;               ///< rows: a code times this is the number
+  simt::Span<int> turns;                 ///< of a stream: kTurns, zero before a launch and after it
 };
 
 /// In the norm, beside the mean of the squares.

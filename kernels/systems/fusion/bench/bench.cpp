@@ -81,7 +81,10 @@ class Bench : public lab::Bench {
         sums_(device, 4 * sizes.numbers),
         codes_(device, sizes.numbers),
         scales_(device, sizes.numbers),
-        loss_(device, sizes.logits) {}
+        loss_(device, sizes.logits),
+        turns_(device, kTurns) {
+    turns_.fill(0);
+  }
 
   void run() {
     if (sizes_.quick)
@@ -119,6 +122,7 @@ class Bench : public lab::Bench {
     const std::size_t count = numeric::elements_of(shape.rows, shape.width);
     const std::size_t half = sizes_.numbers;
     RowArrays all;
+    all.turns = turns_.span();
     if (parts.first == First::swiglu) {
       all.first = input(2 * first, 2 * count);
     } else if (!later) {
@@ -574,6 +578,7 @@ class Bench : public lab::Bench {
   simt::Buffer<unsigned char> sums_;
   simt::Buffer<std::uint8_t> codes_;
   simt::Buffer<float> scales_, loss_;
+  simt::Buffer<int> turns_;
   double launch_us_ = 0;
 };
 

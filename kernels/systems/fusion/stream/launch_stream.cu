@@ -1,5 +1,7 @@
 // Fusion: the launches of stream.cu.
 
+#include <algorithm>
+
 #include "kernels/base/simt/cluster_room.hpp"
 #include "kernels/systems/fusion/launch.hpp"
 #include "kernels/systems/fusion/stream/stream.cu"
@@ -24,6 +26,7 @@ void start_stream(simt::Device& device, const RowShape& shape, const Parts& part
                 std::to_string(shape.packs) +
                 " packs in registers are not streamed; allowed: rows of whole packs, in registers");
   }
+  if (arrays.turns.count != kTurns) throw Error("fusion: a stream needs RowArrays::turns");
   with_packs(shape, cluster, [&](auto pack, auto held) {
     using Pack = decltype(pack);
     using Held = decltype(held);
@@ -36,13 +39,10 @@ void start_stream(simt::Device& device, const RowShape& shape, const Parts& part
               Mail::bytes(threads / 32, cluster, static_cast<int>(launch.block.y)) +
               16 * slots_of(parts, Held::kPacks) * threads);
           const auto kernel = stream_kernel<Pack, Held::kPacks, decltype(chosen)>;
-          // As many rows for each as for the others.
-          const std::int64_t groups = launch.grid.x / launch.cluster,
-                             most = simt::clusters_at_once(device, launch, kernel, 2),
-                             turns = (groups + most - 1) / most;
-          launch.grid = dim3(static_cast<unsigned>((groups + turns - 1) / turns) * launch.cluster);
-          simt::launch(device, launch, kernel, arrays_of<Pack>(arrays), rows_of(shape, cluster),
-                       chosen);
+          const std::int64_t most = simt::clusters_at_once(device, launch, kernel, 2);
+          launch.grid.x = std::min(launch.grid.x, static_cast<unsigned>(most) * launch.cluster);
+          simt::launch(device, launch, kernel, arrays_of<Pack>(arrays),
+                       simt::global(arrays.turns, "turns"), rows_of(shape, cluster), chosen);
         }
       });
     }

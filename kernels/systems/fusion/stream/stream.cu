@@ -6,6 +6,8 @@
 //   landing   a pack that a thread has taken into registers makes room for its pack of the next row, which is on its way
 //             from then on
 //   rows      while a row's sums are on their way between warps and blocks, the next row is taken and summed
+//   turns     the row after those is the next that nobody has: multiprocessors come to memory unequally fast, and with
+//             rows dealt out beforehand all would wait for the slowest
 //   gain      read once for all rows: kept on the chip
 //
 // A thread's slots of shared memory are its own: its copies need no barrier, only its wait.
@@ -30,7 +32,7 @@ __host__ __device__ constexpr int slots_of(const Parts& parts, int packs) {
 /// As row_chain. Rows are whole packs, of which a thread has at most kPacks; blocks that are neighbours share a row.
 template <class Pack, int kPacks, class Steps>
 __global__ void __launch_bounds__(kMostThreads)
-    stream_kernel(Arrays<Pack> arrays, Rows rows, Steps parts) {
+    stream_kernel(Arrays<Pack> arrays, simt::Global<int> turns, Rows rows, Steps parts) {
   using Memory = typename Pack::Memory;
   constexpr int kNumbers = Pack::kNumbers;
   constexpr bool kGainHere = gain_in_registers(kPacks);
@@ -38,7 +40,7 @@ __global__ void __launch_bounds__(kMostThreads)
   const Place place = place_of(rows.cluster);
   const int packs = rows.width / kNumbers;
   const int threads = static_cast<int>(blockDim.x * blockDim.y);
-  const int each =
+  const int streams =
       static_cast<int>(gridDim.x >> (__ffs(rows.cluster) - 1)) * static_cast<int>(blockDim.y);
   const int slots = slots_of({parts.first, parts.norm, parts.quantize}, kPacks);
   const auto slot =
@@ -80,7 +82,7 @@ __global__ void __launch_bounds__(kMostThreads)
   mail.begin();
 
   // Into registers, with the sum of the squares and the largest magnitude of the warp's part.
-  const auto take = [&](int row, Memory(&held)[kPacks]) {
+  const auto take = [&](int row, int after, Memory(&held)[kPacks]) {
     const std::ptrdiff_t start = static_cast<std::ptrdiff_t>(row) * packs;
     Reduced mine = {0.0f, 0.0f};
 #pragma unroll
@@ -92,7 +94,7 @@ __global__ void __launch_bounds__(kMostThreads)
         held[k] = slot[k * threads];
         if (adds) other = slot[(kPacks + k) * threads];
       }
-      fetch(row + each, k);  // into slots that this thread has just read
+      fetch(after, k);  // into slots that this thread has just read
       if (i >= packs) continue;
       typename Pack::Numbers h, b, g;
       Pack::unpack(held[k], h);
@@ -150,19 +152,36 @@ __global__ void __launch_bounds__(kMostThreads)
     }
   };
   const auto add = [](Reduced a, float2 b) { return Reduced{a.sum + b.x, fmaxf(a.most, b.y)}; };
-  const auto step = [&](int row, const Memory(&held)[kPacks], Memory(&next)[kPacks]) {
-    const bool goes_on = row + each < rows.rows;
-    float2 part = {};
-    if (goes_on) part = take(row + each, next);
-    const Reduced all = over_lanes(mail.receive(Reduced{0.0f, 0.0f}, add), 32, Break::none);
-    if (goes_on) mail.send(part);
+  // A row's sums go out with the number of a row: the first warp takes the turn.
+  const bool deals = rank == 0 && threadIdx.x == 0;
+  int row = place.row, next = row + streams, after = next + streams;
+  const auto dealt = [&] { return deals ? 3 * streams + atomicAdd(&turns[0], 1) : 0; };
+  const auto note_of = [](int turn) {
+    return make_float2(__int_as_float(__shfl_sync(kAllLanes, turn, 0)), 0.0f);
+  };
+  const auto step = [&](const Memory(&held)[kPacks], Memory(&of_next)[kPacks]) {
+    const int turn = dealt();
+    float2 part = {}, note;
+    if (next < rows.rows) part = take(next, after, of_next);
+    const Reduced all = over_lanes(mail.receive(Reduced{0.0f, 0.0f}, add, note), 32, Break::none);
+    if (next < rows.rows) mail.send(part, note_of(turn));
     finish(row, held, all);
+    row = next;
+    next = after;
+    after = __float_as_int(note.x);
   };
   Memory even[kPacks], odd[kPacks];
-  if (place.row < rows.rows) mail.send(take(place.row, even));
-  for (int row = place.row; row < rows.rows; row += 2 * each) {
-    step(row, even, odd);
-    if (row + each < rows.rows) step(row + each, odd, even);
+  if (row < rows.rows) {
+    const int turn = dealt();
+    mail.send(take(row, next, even), note_of(turn));
+  }
+  while (row < rows.rows) {
+    step(even, odd);
+    if (row < rows.rows) step(odd, even);
+  }
+  if (deals && atomicAdd(&turns[1], 1) == streams - 1) {  // for the next launch
+    atomicAdd(&turns[0], -atomicAdd(&turns[0], 0));
+    atomicAdd(&turns[1], -streams);
   }
 }
 

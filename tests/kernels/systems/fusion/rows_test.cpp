@@ -43,7 +43,10 @@ Left left_by(simt::Device& device, const RowShape& shape, const Parts& parts,
        out = lab::unwritten<unsigned char>(device, bytes);
   auto codes = lab::unwritten<std::uint8_t>(device, count);
   auto scale = lab::unwritten<float>(device, static_cast<std::size_t>(shape.rows));
+  simt::Buffer<int> turns(device, kTurns);
+  turns.fill(0);
   RowArrays arrays;
+  arrays.turns = turns.span();
   arrays.first = a.span();
   if (parts.first == First::add) arrays.second = b.span();
   if (parts.norm) arrays.gain = g.span();
@@ -56,6 +59,7 @@ Left left_by(simt::Device& device, const RowShape& shape, const Parts& parts,
   }
   fusion::kernels_of(device).rows(device, shape, parts, arrays);
   device.synchronize();
+  CHECK(turns.download() == std::vector<int>(kTurns, 0));
   return {sum.download(), out.download(), codes.download(), scale.download()};
 }
 
