@@ -58,7 +58,8 @@ struct RowShape {
   int rows = 0;
   int width = 0;
   int threads = 256;  ///< 32, 64, … 1024
-  /// The most packs of 16 bytes that a thread holds in registers: 1, 2 or 4. 0: the row is held in shared memory.
+  /// The most packs of 16 bytes that a thread holds in registers: 1, 2 or 4; in a stream of at most 512 threads also 8.
+  /// 0: the row is held in shared memory.
   int packs = 4;
   int least_cluster = 1;  ///< blocks of a row: no fewer
   /// Whether blocks stay for many rows and fetch the next one early (is_streamed). Rows of whole packs, in registers.
@@ -102,10 +103,10 @@ constexpr RowShape held_by_block(RowShape shape) {
   return shape;
 }
 
+inline constexpr std::size_t kTurns = 2;
 /// The arrays of a launch, row-major; those that its parts do not use are empty. Numbers are bit patterns of the
 /// shape's type; `second` is rows × width too, except that swiglu has both in `first`, rows × 2·width: a row's gates
 /// before its values.
-inline constexpr std::size_t kTurns = 2;
 struct RowArrays {
   simt::Span<const unsigned char> first, second;
   simt::Span<const unsigned char> gain;  ///< width

@@ -58,6 +58,8 @@ inline Rows rows_of(const RowShape& shape, int cluster) {
   return {shape.rows, shape.width, 1.0f / static_cast<float>(shape.width), cluster};
 }
 
+/// With more than four packs a thread needs more registers than each of a large block's has.
+inline constexpr int kManyPacks = 8, kMostWithMany = 512;
 /// How many packs a thread takes at a time, and whether they stay in shared memory.
 template <int kTaken, bool kInShared>
 struct Holding {
@@ -77,7 +79,8 @@ void with_packs_of(const RowShape& shape, int cluster, Run run) {
   const std::int64_t each = simt::blocks_for(shape.width / numbers, cluster * shape.threads);
   if (each <= 1) return run(Pack{}, Holding<1, false>{});
   if (each <= 2) return run(Pack{}, Holding<2, false>{});
-  return run(Pack{}, Holding<4, false>{});
+  if (each <= 4) return run(Pack{}, Holding<4, false>{});
+  run(Pack{}, Holding<8, false>{});
 }
 template <class Run>
 void with_packs(const RowShape& shape, int cluster, Run run) {

@@ -44,22 +44,27 @@ void start_rows(simt::Device& device, const RowShape& shape, const Parts& parts,
   with_packs(shape, cluster, [&](auto pack, auto held) {
     using Pack = decltype(pack);
     using Held = decltype(held);
-    const bool few = shape.packs == 4 && shape.threads <= kFewThreads;
-    const auto start = [&](auto chosen) {
-      if constexpr (Pack::kNumbers > 1 && Held::kPacks == 4 && !Held::kShared &&
-                    kUsesTwice<decltype(chosen)>) {
-        if (few && parts.norm && parts.quantize)
-          return simt::launch(device, launch, few_kernel<Pack, decltype(chosen)>,
-                              arrays_of<Pack>(arrays), rows_of(shape, cluster), chosen);
-      }
-      simt::launch(device, launch, rows_kernel<Pack, Held::kPacks, Held::kShared, decltype(chosen)>,
-                   arrays_of<Pack>(arrays), rows_of(shape, cluster), chosen);
-    };
-    // Rows that are read one by one are the rare case: one kernel has all steps.
-    if constexpr (Pack::kNumbers == 1) {
-      start(parts);
+    if constexpr (Held::kPacks == kManyPacks && !Held::kShared && Pack::kNumbers > 1) {
+      throw Error("fusion: 8 packs in registers of a thread, not in a stream; allowed: 1, 2, 4");
     } else {
-      with_parts(parts, start);
+      const bool few = shape.packs == 4 && shape.threads <= kFewThreads;
+      const auto start = [&](auto chosen) {
+        if constexpr (Pack::kNumbers > 1 && Held::kPacks == 4 && !Held::kShared &&
+                      kUsesTwice<decltype(chosen)>) {
+          if (few && parts.norm && parts.quantize)
+            return simt::launch(device, launch, few_kernel<Pack, decltype(chosen)>,
+                                arrays_of<Pack>(arrays), rows_of(shape, cluster), chosen);
+        }
+        simt::launch(device, launch,
+                     rows_kernel<Pack, Held::kPacks, Held::kShared, decltype(chosen)>,
+                     arrays_of<Pack>(arrays), rows_of(shape, cluster), chosen);
+      };
+      // Rows that are read one by one are the rare case: one kernel has all steps.
+      if constexpr (Pack::kNumbers == 1) {
+        start(parts);
+      } else {
+        with_parts(parts, start);
+      }
     }
   });
 }

@@ -270,7 +270,7 @@ class Bench : public lab::Bench {
   /// The ways to hold a row of this width that are worth a try.
   std::vector<RowShape> ways(int width, int rows) const {
     std::vector<RowShape> all;
-    for (const int packs : {1, 2, 4}) {
+    for (const int packs : {1, 2, 4, 8}) {
       for (int threads = 32; threads <= kMostThreads; threads *= 2) {
         const RowShape shape{Dtype::bf16, rows, width, threads, packs};
         const int cluster = cluster_of(shape);
@@ -278,7 +278,9 @@ class Bench : public lab::Bench {
         half.threads /= 2;
         const bool wasteful = threads > 32 && cluster_of(half) == cluster;
         if (cluster == 0 || wasteful || (cluster > 1 && (width <= 8192 || threads < 256))) continue;
+        if (packs == 8 && (threads > 512 || width < 65536)) continue;
         for (const bool stream : {false, true}) {
+          if (packs == 8 && !stream) continue;
           all.push_back(shape);
           all.back().stream = stream;
         }

@@ -33,6 +33,9 @@ void start_stream(simt::Device& device, const RowShape& shape, const Parts& part
     if constexpr (Pack::kNumbers > 1 && !Held::kShared) {
       with_parts(parts, [&](auto chosen) {
         if constexpr (kStreams<decltype(chosen)>) {
+          if (Held::kPacks == kManyPacks && shape.threads > kMostWithMany)
+            throw Error("fusion: " + std::to_string(shape.threads) +
+                        " threads with 8 packs each; allowed: up to 512");
           simt::Launch launch = launch_of("stream", shape, cluster);
           const int threads = static_cast<int>(launch.block.x * launch.block.y);
           launch.shared_bytes = static_cast<std::size_t>(

@@ -31,7 +31,7 @@ __host__ __device__ constexpr int slots_of(const Parts& parts, int packs) {
 
 /// As row_chain. Rows are whole packs, of which a thread has at most kPacks; blocks that are neighbours share a row.
 template <class Pack, int kPacks, class Steps>
-__global__ void __launch_bounds__(kMostThreads)
+__global__ void __launch_bounds__(kPacks > 4 ? kMostThreads / 2 : kMostThreads)
     stream_kernel(Arrays<Pack> arrays, simt::Global<int> turns, Rows rows, Steps parts) {
   using Memory = typename Pack::Memory;
   constexpr int kNumbers = Pack::kNumbers;

@@ -128,6 +128,7 @@ TEST_CASE("Row kernels: rows in a stream, several of which each block or cluster
   check(Dtype::bf16, 23, 64, 32, 1);  // several rows per block, the last of which has fewer
   check(Dtype::bf16, 1, 8, 32, 4);
   check(Dtype::bf16, 3, 20000, 512, 4);
+  check(Dtype::bf16, 5, 1024, 32, 8);  // each of a cluster's threads has eight packs at most
   // One row after another is the same as each by itself.
   const RowShape apart{Dtype::bf16, 5, 1024, 64, 2}, stream{Dtype::bf16, 5, 1024, 64, 2, 1, true};
   const Inputs in = make_inputs(apart, 3);
