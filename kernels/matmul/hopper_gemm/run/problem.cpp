@@ -71,6 +71,8 @@ numeric::Bounded exact_element(const Problem& p, int row, int column) {
   return reference_scaled_dot(a, b, a_scales, b_scales);
 }
 
+}  // namespace
+
 /// C against double at its corners and at random elements; none of the others NaN. `slack`: a library may
 /// add in a different order.
 lab::Closest compare(const Problem& p, double slack) {
@@ -100,8 +102,6 @@ lab::Closest compare(const Problem& p, double slack) {
   }
   return closest;
 }
-
-}  // namespace
 
 Problem::Problem(simt::Device& on, const GemmShape& wanted, DataType of, Data data, bool scaled)
     : device(on),

@@ -36,6 +36,8 @@ struct Problem {
 /// Elements compared with double if C is large.
 inline constexpr int kProbes = 256;
 
+/// C against double at kProbes elements; `slack` times the bound of one order of additions.
+lab::Closest compare(const Problem& problem, double slack);
 /// A compiled kernel on the problem; its result is compared with double at kProbes elements.
 lab::Runnable kernel_on(Problem& problem, int configuration, int stages = 0,
                         Raster raster = Raster::grouped);

@@ -20,13 +20,14 @@ struct BenchSizes {
   std::size_t held_numbers = std::size_t{1} << 27;
   std::vector<int> vocabularies = {32768, 131072, 262144};
   std::size_t logits = std::size_t{1} << 27;
-  int launches = 64;  ///< in a graph
+  int launches = 64;                                           ///< in a graph
   std::vector<int> sampled = {32000, 128256, 151936, 262144};  ///< vocabularies
-  int sampled_rows = 512;  ///< the most
+  int sampled_rows = 512;                                      ///< the most
   std::vector<EpilogueLayer> layers = {{Epilogue::bias, 14336, 4096},
                                        {Epilogue::residual, 4096, 14336},
                                        {Epilogue::swiglu, 28672, 4096}};
   std::vector<int> batches = {1, 16, 64, 512, 4096};
+  ProductShape packed{.n = 4096, .k = 4096};  ///< n: rows of Q's weights
   std::vector<int> authored_rows = {16, 8192};
   bool peers = true;  ///< PyTorch and Triton, where they are
   bool quick = false;
@@ -56,6 +57,7 @@ struct BenchSizes {
                        {Epilogue::residual, 48, 80},
                        {Epilogue::swiglu, 144, 64}},
             .batches = {1, 3},
+            .packed = {.n = 64, .k = 48},
             .authored_rows = {3},
             .peers = false};
   }

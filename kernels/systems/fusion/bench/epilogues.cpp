@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "kernels/base/simt/counters.hpp"
 #include "kernels/systems/fusion/bench/bench.hpp"
@@ -29,6 +31,10 @@ Megabytes megabytes_of(const EpilogueLayer& layer, int batch) {
   return {inputs + c, c + second + out, inputs + second + out, 2 * c};
 }
 
+std::string tile_of(TileSize size) {
+  return size == TileSize::large ? "128 x 256" : size == TileSize::small ? "64 x 128" : "64 x 64";
+}
+
 class Epilogues {
  public:
   Epilogues(lab::Bench& bench, const BenchSizes& sizes) : bench_(bench), sizes_(sizes) {}
@@ -43,6 +49,7 @@ class Epilogues {
       }
       predict(layer, first);
     }
+    for (const int batch : sizes_.batches) pack(batch, share / points);
     bench_.add_table(
         "epilogues", "Products in BF16, and what follows them, in CUDA graphs",
         {lab::Column{"epilogue", "epilogue"}, lab::Column{"layer", "W"}, whole("batch"),
@@ -60,6 +67,12 @@ class Epilogues {
          real("of_plain", "fused, of the product's rate", "", 3),
          real("intermediate", "intermediate", "MB", 2)},
         savings_);
+    bench_.add_table(
+        "packing",
+        fmt::format("Q, K and V of {} numbers, X read in each product or in one", sizes_.packed.k),
+        {whole("batch"), real("apart", "three products", "µs", 2), real("together", "one", "µs", 2),
+         real("times", "times as fast", "", 3), lab::Column{"configuration", "configuration"}},
+        packed_);
   }
 
  private:
@@ -96,10 +109,7 @@ class Epilogues {
         if (packs > 2 && how != How::apart) continue;
         rung.configurations.push_back(
             {.name =
-                 fmt::format("{}{}",
-                             size == TileSize::large   ? "128 x 256"
-                             : size == TileSize::small ? "64 x 128"
-                                                       : "64 x 64",
+                 fmt::format("{}{}", tile_of(size),
                              how == How::apart ? fmt::format(", then {} packs each", packs) : ""),
              .make = [this, &product, how, size, packs] {
                return runnable(product, how, size, packs);
@@ -156,6 +166,58 @@ class Epilogues {
                       {"intermediate", mb.intermediate}});
   }
 
+  // ---- one product instead of three ------------------------------------------------------------------
+
+  /// Q, K and V of grouped-query attention: four heads of Q for one of K and V.
+  void pack(int batch, double share) {
+    const int n = sizes_.packed.n, k = sizes_.packed.k;
+    std::vector<std::unique_ptr<Product>> all;
+    for (const int rows : {n, n / 4, n / 4, n + n / 2})
+      all.push_back(
+          std::make_unique<Product>(bench_.device, EpilogueLayer{Epilogue::none, rows, k}, batch));
+    lab::LadderPlan plan;
+    plan.rate = lab::Rate::tflop_per_s;
+    plan.rate_id = "";
+    plan.work = {.bytes_read = 2.0 * k * (batch + 1.5 * n), .flops = all[3]->gemm.flops()};
+    plan.turn = batch >= kMany ? kManyRows : kFewRows;
+    plan.flush_l2 = batch < kMany;
+    plan.shape = fmt::format("{} x {} x {}", batch, n + n / 2, k);
+    plan.cells = {{"batch", batch}};
+    const std::pair<const char*, std::vector<Product*>> ways[] = {
+        {"three products", {all[0].get(), all[1].get(), all[2].get()}},
+        {"one product", {all[3].get()}}};
+    for (const auto& [name, products] : ways) {
+      lab::Rung& rung =
+          plan.rungs.emplace_back(lab::Rung{.name = name, .why = "", .configurations = {}});
+      rung.variant = fmt::format("{} {}", name, batch);
+      rung.check = "library";
+      for (const TileSize size : {TileSize::narrow, TileSize::small, TileSize::large})
+        rung.configurations.push_back({.name = tile_of(size), .make = [this, products, size] {
+                                         return side_by_side(products, size);
+                                       }});
+    }
+    const lab::Climb climb = bench_.climb(plan, share);
+    if (!climb.rungs[0].timed() || !climb.rungs[1].timed()) return;
+    lab::Timed& row = packed_.emplace_back(climb.rungs[1]);
+    const double apart = 1e3 * climb.rungs[0].time_ms.median, together = 1e3 * row.time_ms.median;
+    row.cells.insert({{"apart", apart}, {"together", together}, {"times", apart / together}});
+  }
+  lab::Runnable side_by_side(const std::vector<Product*>& products, TileSize size) {
+    const auto launch = [products, size] {
+      for (Product* one : products) one->multiply(size, products[0]->gemm);
+    };
+    lab::Runnable all{bench_.device.graph_of(launch), {}};
+    all.verify = [this, products, launch] {
+      for (Product* one : products) one->gemm.c.fill(0xFF);
+      launch();
+      bench_.device.synchronize();
+      lab::Closest closest;
+      for (Product* one : products) closest.add(compare(one->gemm, 1));
+      return closest;
+    };
+    return all;
+  }
+
   /// A launch takes as long as its bytes at the rate of a copy, or its FLOPs at the best rate that this layer's product
   /// came to; two launches a launch more.
   void predict(const EpilogueLayer& layer, std::size_t first) {
@@ -176,7 +238,7 @@ class Epilogues {
 
   lab::Bench& bench_;
   const BenchSizes& sizes_;
-  std::vector<lab::Timed> rows_, savings_;
+  std::vector<lab::Timed> rows_, savings_, packed_;
 };
 
 }  // namespace

@@ -53,24 +53,24 @@ class SamplingBench {
     plan.peers = {read(logits)};
     lab::Rung fused = rung("one kernel"), apart = rung("a kernel for each step");
     for (const int cluster : {1, 2, 4, 8}) {
-      for (const int threads : {128, 256, 512}) {
+      for (const int threads : {256, 512}) {
         const int numbers = cluster * threads * 8;
-        if (numbers > vocabulary && cluster * threads > 128) continue;
+        if (numbers > vocabulary && cluster * threads > 256) continue;
         // Blocks for all multiprocessors, but not many times as many as they have room for.
         const bool few =
             cluster < 8 && rows * cluster<128, many = cluster> 1 && rows * cluster > 1024;
         if (2 * numbers <= vocabulary && (few || many)) continue;
-        for (const int packs : {2, 4}) {
-          const SampleShape shape{rows, vocabulary, threads, cluster, packs};
-          fused.configurations.push_back(
-              {.name = fmt::format("{} blocks of {} threads, {} loads", cluster, threads, packs),
-               .make = [this, shape, rule, logits] {
-                 return runnable(shape, rule, [this, shape, rule, logits] {
-                   kernels_of(bench_.device)
-                       .sample(bench_.device, type_, shape, rule, logits, tokens_.span());
-                 });
-               }});
-        }
+        const SampleShape shape{rows, vocabulary, threads, cluster};
+        fused.configurations.push_back(
+            {.name =
+                 fmt::format("{} of {} threads",
+                             cluster == 1 ? "a block" : fmt::format("{} blocks", cluster), threads),
+             .make = [this, shape, rule, logits] {
+               return runnable(shape, rule, [this, shape, rule, logits] {
+                 kernels_of(bench_.device)
+                     .sample(bench_.device, type_, shape, rule, logits, tokens_.span());
+               });
+             }});
       }
     }
     plan.rungs = {fused};

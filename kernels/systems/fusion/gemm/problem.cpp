@@ -56,13 +56,9 @@ Product::Product(simt::Device& device, const EpilogueLayer& of, int m)
 
 lab::Runnable Product::plain(TileSize size) {
   if (size == TileSize::small) {  // hopper-gemm has no such tile, but the same kernel
-    lab::Runnable other = plain(TileSize::narrow);
-    other.launch = [this, size] {
-      kernels_of(gemm.device)
-          .multiply(gemm.device, Epilogue::none, size, {gemm.shape.m, layer.n, layer.k},
-                    {gemm.a.span(), gemm.b.span(), {}, gemm.c.span()});
-    };
-    return other;
+    return lab::judged(
+        gemm.device, gemm.c, [this, size] { multiply(size, gemm); },
+        [this] { return compare(gemm, 1); });
   }
   using hopper_gemm::Configuration;
   return kernel_on(gemm,
@@ -72,6 +68,12 @@ lab::Runnable Product::plain(TileSize size) {
                                 one.dtype == hopper_gemm::DataType::bf16 &&
                                 (size == TileSize::large ? one.cluster == 2 : one.columns == 64);
                        }));
+}
+
+void Product::multiply(TileSize size, const hopper_gemm::Problem& with_x) {
+  kernels_of(gemm.device)
+      .multiply(gemm.device, Epilogue::none, size, {gemm.shape.m, layer.n, layer.k},
+                {with_x.a.span(), gemm.b.span(), {}, gemm.c.span()});
 }
 
 void Product::fuse(TileSize size) {

@@ -19,6 +19,8 @@ class Product {
 
   /// The plain product to gemm.c, by hopper-gemm's persistent kernel with such tiles.
   lab::Runnable plain(TileSize size);
+  /// The same from another's X, of the same numbers.
+  void multiply(TileSize size, const hopper_gemm::Problem& with_x);
   /// What follows it, from gemm.c to `out`. `packs`: of a thread at most.
   void follow(int packs);
   /// Both in one launch.

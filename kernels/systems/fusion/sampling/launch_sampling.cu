@@ -28,19 +28,6 @@ void with_logits(Dtype type, int vocabulary, Run run) {
   with_packs(RowShape{.type = type, .rows = 1, .width = vocabulary}, 1,
              [&](auto pack, auto) { run(pack); });
 }
-/// Single numbers are loaded eight at a time.
-template <class Run>
-void with_row(Dtype type, const SampleShape& shape, Run run) {
-  with_logits(type, shape.vocabulary, [&](auto pack) {
-    using Pack = decltype(pack);
-    if constexpr (Pack::kNumbers == 1) {
-      run(Row<Pack, 8>{});
-    } else {
-      simt::with_constant<2, 4>("sample: packs", shape.packs,
-                                [&](auto packs) { run(Row<Pack, packs.value>{}); });
-    }
-  });
-}
 
 /// What the list is for. A nucleus is thought to be within as many logits as a quarter of the threads; the fewer they
 /// are beside the threads, the closer these threads' largest logits bound them.
@@ -58,8 +45,8 @@ void start_sample(simt::Device& device, Dtype type, const SampleShape& shape,
   check_sample(shape, rule);
   simt::with_constant<32, 64, 128, 256, 512>("sample: threads", shape.threads, [](auto) {});
   simt::with_constant<1, 2, 4, 8>("sample: cluster", shape.cluster, [](auto) {});
-  with_row(type, shape, [&](auto row) {
-    using OfRow = decltype(row);
+  with_logits(type, shape.vocabulary, [&](auto pack) {
+    using OfRow = Row<decltype(pack)>;
     using Memory = typename OfRow::Memory;
     Sampling sampling{};
     sampling.packs = shape.vocabulary / OfRow::Pack::kNumbers;

@@ -115,12 +115,12 @@ __device__ inline float larger_half(float number) {
 
 /// A warp takes a row's logits a segment at a time: kPacks neighbouring stretches of 32 packs, a lane the same pack of
 /// each. So all of a lane's loads are under way together, and a segment does not depend on the launch's shape.
-template <class Format, int kPacksOfLane>
+template <class Format>
 struct Row {
   using Pack = Format;
   using Memory = typename Pack::Memory;
   static constexpr Dtype kType = Pack::kDtype;
-  static constexpr int kPacks = kPacksOfLane, kSegment = 32 * kPacks;
+  static constexpr int kPacks = Pack::kNumbers == 1 ? 8 : 4, kSegment = 32 * kPacks;
   using Batch = Memory[kPacks];
 
   simt::Global<const Memory> memory;

@@ -290,10 +290,8 @@ __device__ void search_row(const Row& row, const Sampling& sampling, const Weigh
 
 // ---- the kernel ---------------------------------------------------------------------------------
 
-/// A multiprocessor has 65536 registers: with two loads of a thread under way, there is room for half as many threads
-/// again.
 template <class Row>
-__global__ void __launch_bounds__(kMostSampleThreads, Row::kPacks == 2 ? 3 : 2)
+__global__ void __launch_bounds__(kMostSampleThreads, 2)
     sample_rows(simt::Global<const typename Row::Memory> logits, simt::Global<int> tokens,
                 Sampling sampling) {
   using Pack = typename Row::Pack;

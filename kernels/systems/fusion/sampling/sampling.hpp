@@ -23,13 +23,12 @@ struct SampleRule {
 };
 
 /// A row is the work of `cluster` blocks. The token depends neither on the order of threads nor on their number, nor on
-/// that of blocks. `packs` is the length of the stretches whose sums are rounded.
+/// that of blocks.
 struct SampleShape {
   int rows = 0;
   int vocabulary = 0;
   int threads = 512;  ///< of a block: 32, 64, … 512
   int cluster = 1;    ///< 1, 2, 4, 8
-  int packs = 4;      ///< of 16 bytes, that a thread loads together: 2, 4
 };
 inline constexpr int kMostSampleThreads = 512;
 /// Packs that a block notes because one of their logits may be kept, and logits among which it then finds those that are.

@@ -114,6 +114,7 @@ TEST_CASE("Fusion: the bench compares, times and counts all that it has", "[fusi
   // 3 rows of 144 numbers, written and read again.
   CHECK(tests::number_in(savings, 5, "intermediate") == Approx(3 * 144 * 4e-6));
   CHECK(tests::number_in(savings, 5, "predicted") > 1);
+  CHECK(tests::table_in(report, "packing").rows.size() == 2);
   // Without PyTorch the ladder has our rung, and a sentence.
   CHECK(tests::table_in(report, "authoring").rows.size() == 1);
   CHECK(tests::table_in(report, "authoring_missing").text(0, 0) ==
