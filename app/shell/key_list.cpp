@@ -28,7 +28,7 @@ constexpr KeyLine kLines[] = {
     {"R", "Reset knobs and step"},
     {"↑  ↓  1–9", "Lesson"},
     {"L  [  ]", "Lesson text; previous / next stop"},
-    {"V", "Whole picture, or what the stop is about"},
+    {"V", "Whole picture, or what the stop or step is about"},
     {"D  M  K  G", "Data, Measured, Kernel, Glossary"},
     {"S", "Kernel tab: source only, with PTX, with SASS"},
     {"B", "Keep this run as A and compare"},

@@ -215,7 +215,7 @@ void Shell::key(Key key, bool shift) {
   if (key == Key::l) state.set_reader(!state.reader);
   if (key == Key::bracket_left) state.go_to_stop(state.reading().stop - 1);
   if (key == Key::bracket_right) state.go_to_stop(state.reading().stop + 1);
-  if (key == Key::v) state.reading().shot = !state.reading().shot;
+  if (key == Key::v) state.reading().whole = !state.reading().whole;
   if (key == Key::s) state.turn_assembly(shift);
   if (key == Key::run && shift) state.ask_assembly_again();
   if (key == Key::t) state.toggle_theme();

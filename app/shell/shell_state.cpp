@@ -228,6 +228,7 @@ void ShellState::go_to_stop(int stop) {
   if (reading.stop != stop) session.lesson().player->keep_earlier(session.lesson().cursor);
   reading.stop = stop;
   reading.shot = true;
+  reading.whole = false;
   has_done({{{session.lesson().info.id, {.stops = {there.title}}}}});
   reading.tries = false;
   reading.scrolls = true;

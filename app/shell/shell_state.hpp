@@ -41,7 +41,8 @@ struct Reading {
   float width = 0;      ///< of the text when it was drawn last, in its own units
   bool tells = false;   ///< figures too that are still asked about
   bool asks = false;    ///< the question of the stop comes first
-  bool shot = false;    ///< the picture shows what the stop is about alone
+  bool shot = false;    ///< the picture shows what the stop is about, not the step
+  bool whole = false;   ///< it shows everything
   /// What a stretch of the text took of room, and how it was set then.
   struct Stretch {
     float height = 0, width = 0, scale = 0;
@@ -136,7 +137,8 @@ struct ShellState {
   std::optional<Tab> tab_before;  ///< that a question took the place of
   bool reader = false;
   std::map<std::size_t, Reading> readings;  ///< by the lesson's place in the list
-  std::vector<std::string> shot_of;         ///< the subject of the picture, in place of the stop's
+  /// The subject of the picture, in place of the stop's or the step's; nothing named: the whole picture.
+  std::optional<std::vector<std::string>> shot_of;
   std::map<std::size_t, KernelDesk> desks;  ///< the same
   Drafts drafts;
   ExerciseCheck exercise_check;

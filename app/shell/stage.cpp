@@ -178,23 +178,30 @@ void choice_letters(ShellState& state) {
   }
 }
 
-/// At a stop: what it is about, and what its question is.
-std::vector<std::string> subject_of(ShellState& state) {
-  if (!state.shot_of.empty()) return state.shot_of;
+/// What the stop is about, or else the step; and what the question is about.
+scenes::Shot shot_of(ShellState& state) {
+  using scenes::Shot;
+  if (state.shot_of) return {state.shot_of->empty() ? Shot::all : Shot::named, *state.shot_of};
   Reading& reading = state.reading();
-  if (!reading.shot || reading.stop < 0) return {};
-  if (state.session.lesson().report) read_guide(state.session.lesson(), reading);
-  if (!reading.guide) return {};
-  auto keys = reading.guide->stops[static_cast<std::size_t>(reading.stop)].subject();
-  if (const auto& card = state.session.lesson().gate.card(); card && !keys.empty()) {
-    for (const picture::Key& key : card->question.where) keys.push_back(picture::to_text(key));
+  if (reading.whole) return {};
+  Shot shot{Shot::step};
+  if (reading.shot && reading.stop >= 0) {
+    if (state.session.lesson().report) read_guide(state.session.lesson(), reading);
+    if (!reading.guide) return {};
+    shot.names = reading.guide->stops[static_cast<std::size_t>(reading.stop)].subject();
+    if (!shot.names.empty()) shot.of = Shot::named;
   }
-  return keys;
+  if (const auto& card = state.session.lesson().gate.card()) {
+    for (const picture::Key& key : card->question.where) {
+      shot.names.push_back(picture::to_text(key));
+    }
+  }
+  return shot;
 }
 
 void picture(ShellState& state) {
   LessonState& lesson = state.session.lesson();
-  lesson.player->shoot(subject_of(state));
+  lesson.player->shoot(shot_of(state));
   lesson.player->guess(lesson.gate.guess());
   // A picture that no longer belongs to the knobs stays, a little dimmer.
   state.ui.set_opacity(ui::animate("outdated", lesson.outdated() || lesson.failure ? 0.5f : 1.0f));

@@ -33,8 +33,12 @@ Text::Text(std::vector<Run> in_full, std::vector<Run> in_brief, std::vector<Run>
 Items::Items() = default;
 Box::Box() = default;
 Picture::Picture() = default;
-Picture::Picture(Text its_headline, std::vector<Axis> its_axes, Box its_root)
-    : headline(std::move(its_headline)), axes(std::move(its_axes)), root(std::move(its_root)) {}
+Picture::Picture(Text its_headline, std::vector<Axis> its_axes, Box its_root,
+                 std::vector<std::string> its_subject)
+    : headline(std::move(its_headline)),
+      axes(std::move(its_axes)),
+      root(std::move(its_root)),
+      subject(std::move(its_subject)) {}
 
 namespace {
 

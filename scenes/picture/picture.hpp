@@ -424,9 +424,13 @@ struct Picture {
   Text headline;
   std::vector<Axis> axes;
   Box root;
+  /// What it is about, as a stop's light names it: that is on show while one steps freely, and the rest stands aside.
+  /// One for all phases of a step and all steps of a kind, so that there only data move. Empty: everything.
+  std::vector<std::string> subject;
 
   Picture();
-  Picture(Text its_headline, std::vector<Axis> its_axes, Box its_root = {});
+  Picture(Text its_headline, std::vector<Axis> its_axes, Box its_root = {},
+          std::vector<std::string> its_subject = {});
   TILESTEP_COPIED_ELSEWHERE(Picture);
 };
 #undef TILESTEP_COPIED_ELSEWHERE

@@ -108,13 +108,6 @@ class Cast {
   }
 
  private:
-  static const Box* box_of(const Box& box, const Key& key) {
-    if (box.key == key) return &box;
-    for (const Box& inner : box.boxes) {
-      if (const Box* found = box_of(inner, key)) return found;
-    }
-    return nullptr;
-  }
   void find(const Box& box, bool lit) {
     lit = lit || subject_.count(to_text(box.key)) > 0;
     for (std::size_t k = 0; k < box.marks.size(); ++k, ++next_mark_) {
@@ -170,6 +163,24 @@ bool is_short_of_room(const Placed& placed) {
 
 }  // namespace
 
+const Box* box_of(const Box& box, const Key& key) {
+  if (box.key == key) return &box;
+  for (const Box& inner : box.boxes) {
+    if (const Box* found = box_of(inner, key)) return found;
+  }
+  return nullptr;
+}
+
+std::vector<Key> boxes_of(const Picture& picture) {
+  std::vector<Key> keys;
+  const std::function<void(const Box&)> note = [&](const Box& box) {
+    keys.push_back(box.key);
+    for (const Box& inner : box.boxes) note(inner);
+  };
+  note(picture.root);
+  return keys;
+}
+
 bool is_name(const Box& box) {
   const auto* words = box.marks.size() == 1 ? std::get_if<Lines>(&box.marks.front()) : nullptr;
   return words != nullptr && words->rows.size() == 1 && plain(words->rows.front().full).size() < 4;
@@ -213,9 +224,9 @@ float filled_by(const Picture& picture, const Placed& placed) {
 }
 
 std::vector<const Box*> beside(const Picture& picture, const std::vector<std::string>& subject,
-                               const Area& area, const Metrics& metrics) {
+                               const Area& area, const Metrics& metrics, bool exactly) {
   if (subject.empty()) return {};
-  if (boxes_with_marks(picture.root) <= kBeside) {
+  if (!exactly && boxes_with_marks(picture.root) <= kBeside) {
     const Cast first(picture, {subject.front()}, metrics);
     if (first.share(place(picture, area, metrics)) >= kLargest) return {};
   }
@@ -229,7 +240,7 @@ std::vector<const Box*> beside(const Picture& picture, const std::vector<std::st
   Placed now = without(off);
   if (!cast.all_in(now)) now = without(off = cast.aside(true));
   // A subject that is a line of words needs a picture beside it: the box that fills most comes back, if there is room.
-  while (!off.empty() && filled_by(picture, now) < kFilled) {
+  while (!exactly && !off.empty() && filled_by(picture, now) < kFilled) {
     std::size_t best = off.size();
     Placed next;
     for (std::size_t k = 0; k < off.size(); ++k) {

@@ -10,15 +10,21 @@
 /// A shot: the part of a picture that is shown while something in it is the subject.
 namespace tilestep::picture {
 
+/// The box with this key, in `box` or itself; nullptr: none.
+const Box* box_of(const Box& box, const Key& key);
+/// All boxes of a picture, the outer ones first.
+std::vector<Key> boxes_of(const Picture& picture);
+
 /// A letter beside a strip: the strip's name, which stays with the strip.
 bool is_name(const Box& box);
 
 /// Boxes to hide while the things named `subject` ("m", "stage_2") are the subject: the outermost ones that contain
 /// none of them and share no band with a box that does. Some are shown again until half of `area` is filled; boxes on
 /// the bands are hidden too if the subject has no room. Nothing is hidden in a picture of three boxes whose largest
-/// thing is the first of `subject`, or if the picture has none of `subject`.
+/// thing is the first of `subject`, or if the picture has none of `subject`. `exactly`: however full, which hangs on
+/// the picture's boxes alone and so is the same however one came to the step.
 std::vector<const Box*> beside(const Picture& picture, const std::vector<std::string>& subject,
-                               const Area& area, const Metrics& metrics);
+                               const Area& area, const Metrics& metrics, bool exactly = false);
 
 /// The least share of the picture's area that the shown boxes fill together.
 inline constexpr float kFilled = 0.5f;

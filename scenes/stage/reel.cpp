@@ -31,10 +31,14 @@ std::string name_of(const picture::Box& box) {
 
 }  // namespace
 
+void Reel::forget() {
+  casts_.clear();
+  stills_.clear();
+}
+
 void Reel::renew() {
   extent_.reset();
-  cast_in_.reset();
-  stills_.clear();
+  forget();
   half_.reset();
   from_ = to_ = nullptr;
 }
@@ -44,36 +48,60 @@ void Reel::use(picture::Area area, float scale, const Reel* other) {
   if (!extent_ || shares != shares_) {
     extent_ =
         shares ? picture::united(scene_->extent(), other->scene_->extent()) : scene_->extent();
-    stills_.clear();
+    forget();
     half_.reset();
   }
-  if (area != area_ || scale != scale_) stills_.clear();
+  if (area != area_ || scale != scale_) forget();
   shares_ = shares;
   area_ = area;
   scale_ = scale;
 }
 
-bool Reel::shoot(const std::vector<std::string>& subject) {
-  if (subject == subject_) return false;
-  subject_ = subject;
-  cast_in_.reset();
-  return true;
+void Reel::shoot(const Shot& shot) {
+  if (shot != shot_) stills_.clear();
+  shot_ = shot;
 }
 
-const std::vector<std::pair<picture::Key, std::string>>& Reel::aside(const View& view,
-                                                                     const picture::Area& area) {
-  if (cast_in_ == area) return aside_;
-  cast_in_ = area;
-  aside_.clear();
-  off_.clear();
-  stills_.clear();
-  if (subject_.empty()) return aside_;
-  const picture::Picture whole = scene_->picture(extent(), view);
-  for (const picture::Box* box : picture::beside(whole, subject_, area, ui::PictureMetrics())) {
-    off_.push_back(box->key);
-    if (const std::string name = name_of(*box); !name.empty()) aside_.emplace_back(box->key, name);
+const std::vector<picture::Key>& Reel::cast(const picture::Picture& picture) {
+  static const std::vector<picture::Key> kNone;
+  std::vector<std::string> names;
+  if (shot_.of == Shot::step) names = picture.subject;
+  if (shot_.of == Shot::all || (shot_.of == Shot::step && names.empty())) return kNone;
+  names.insert(names.end(), shot_.names.begin(), shot_.names.end());
+  std::vector<picture::Key> boxes = picture::boxes_of(picture);
+  const auto known = std::find_if(casts_.begin(), casts_.end(), [&](const Cast& each) {
+    return each.names == names && each.boxes == boxes;
+  });
+  if (known != casts_.end()) return known->off;
+  std::vector<picture::Key> off;
+  const picture::Area room = shares_ ? area_ : ui::strip_of(area_, 1).left;
+  const bool exactly = shot_.of == Shot::step;
+  for (const picture::Box* box :
+       picture::beside(picture, names, room, ui::PictureMetrics(), exactly)) {
+    off.push_back(box->key);
   }
-  return aside_;
+  casts_.push_back({std::move(names), std::move(boxes), std::move(off)});
+  return casts_.back().off;
+}
+
+picture::Placed Reel::placed(const View& view, const picture::Area& area) {
+  const picture::Picture picture = scene_->picture(extent(), view);
+  return picture::place(picture, area, ui::PictureMetrics(), cast(picture));
+}
+
+const std::vector<Reel::Aside>& Reel::aside(const View& view, const picture::Area& area) {
+  Still& still = kept(view);
+  if (still.aside_in == area) return still.aside;
+  still.aside_in = area;
+  const std::vector<picture::Area> areas = ui::strip_of(area, still.aside.size()).areas;
+  still.aside.resize(areas.size());
+  const picture::Picture& picture = still.shown->picture;
+  for (std::size_t i = 0; i < areas.size(); ++i) {
+    Aside& each = still.aside[i];
+    each.area = areas[i];
+    each.drawn = ui::small(*picture::box_of(picture.root, each.key), picture, areas[i]);
+  }
+  return still.aside;
 }
 
 void Reel::show_earlier(std::shared_ptr<const picture::Picture> earlier, std::string name) {
@@ -95,20 +123,32 @@ std::shared_ptr<ui::ShownPicture> Reel::built(const View& view) const {
   return made;
 }
 
-Reel::Shown Reel::still(const View& view) {
+Reel::Still& Reel::kept(const View& view) {
   const auto found = std::find_if(stills_.begin(), stills_.end(),
                                   [&](const Still& each) { return each.view == view; });
   if (found != stills_.end()) {
     std::rotate(found, found + 1, stills_.end());
-    return stills_.back().shown;
+    return stills_.back();
   }
   auto made = half_ && half_->view == view ? std::move(half_->made) : built(view);
   half_.reset();
   made->marks = picture::marks_of(made->picture);
-  made->placed = placed(made->picture, area_);
+  const std::vector<picture::Key>& off = cast(made->picture);
+  std::vector<Aside> aside;
+  for (const picture::Key& key : off) {
+    const std::string name = name_of(*picture::box_of(made->picture.root, key));
+    if (!name.empty()) aside.push_back({key, name, {}, {}});
+  }
+  // Two runs side by side have one strip.
+  const picture::Area area = aside.empty() || shares_ ? area_ : ui::strip_of(area_, 1).left;
+  made->placed = picture::place(made->picture, area, ui::PictureMetrics(), off);
   if (stills_.size() == kStills) stills_.erase(stills_.begin());
-  stills_.push_back({view, std::move(made)});
-  return stills_.back().shown;
+  stills_.push_back({view, std::move(made), std::move(aside)});
+  return stills_.back();
+}
+
+Reel::Shown Reel::still(const View& view) {
+  return kept(view).shown;
 }
 
 void Reel::prepare(const View& view) {

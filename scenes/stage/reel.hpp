@@ -13,6 +13,17 @@
 
 namespace tilestep::scenes {
 
+/// What a picture shows, with the boxes that these things need; the others stand aside.
+struct Shot {
+  enum Of : std::uint8_t {
+    all,   ///< everything
+    step,  ///< what the step is about, and `names`
+    named  ///< `names`
+  } of = all;
+  std::vector<std::string> names = {};
+  bool operator==(const Shot&) const = default;
+};
+
 /// The pictures of one run: each is made once, and kept while the user steps around it.
 class Reel {
  public:
@@ -28,15 +39,21 @@ class Reel {
   /// Outlines the trains of another picture below its own, called `name`; null: none.
   void show_earlier(std::shared_ptr<const picture::Picture> earlier, std::string name);
   const picture::Area& area() const { return area_; }
-  /// Hides the boxes beside these things. Returns whether that is another shot.
-  bool shoot(const std::vector<std::string>& subject);
-  /// The boxes hidden in `area`: key and name of each.
-  const std::vector<std::pair<picture::Key, std::string>>& aside(const View& view,
-                                                                 const picture::Area& area);
-  picture::Placed placed(const picture::Picture& picture, const picture::Area& area) const {
-    return picture::place(picture, area, ui::PictureMetrics(), off_);
-  }
+  /// Hides the boxes beside what a shot shows.
+  void shoot(const Shot& shot);
+  /// Its picture laid out in another area.
+  picture::Placed placed(const View& view, const picture::Area& area);
   picture::Extent extent() const { return scene_->extent(); }
+
+  /// A box that stands aside, drawn small.
+  struct Aside {
+    picture::Key key;
+    std::string name;
+    picture::Area area;
+    picture::Placed drawn;
+  };
+  /// The boxes that stand aside at rest, in the strip of `area`.
+  const std::vector<Aside>& aside(const View& view, const picture::Area& area);
 
   /// Its picture at rest.
   Shown still(const View& view);
@@ -49,6 +66,13 @@ class Reel {
   struct Still {
     View view;
     Shown shown;
+    std::vector<Aside> aside;                    ///< first without areas
+    std::optional<picture::Area> aside_in = {};  ///< where they have theirs
+  };
+  /// The boxes aside of some names, for all pictures of the same boxes: so steps of one kind look alike.
+  struct Cast {
+    std::vector<std::string> names;
+    std::vector<picture::Key> boxes, off;
   };
 
   /// A picture that is not laid out yet.
@@ -57,13 +81,14 @@ class Reel {
     std::shared_ptr<ui::ShownPicture> made;
   };
   std::shared_ptr<ui::ShownPicture> built(const View& view) const;
+  const std::vector<picture::Key>& cast(const picture::Picture& picture);
+  Still& kept(const View& view);
+  void forget();
 
   std::unique_ptr<Scene> scene_;
   std::optional<picture::Extent> extent_;
-  std::vector<std::string> subject_;
-  std::optional<picture::Area> cast_in_;  ///< the area for which the hidden boxes are known
-  std::vector<std::pair<picture::Key, std::string>> aside_;
-  std::vector<picture::Key> off_;  ///< of `aside_`
+  Shot shot_;
+  std::vector<Cast> casts_;  ///< in `area_`
   std::shared_ptr<const picture::Picture> earlier_;
   std::string earlier_name_;
   bool shares_ = false;

@@ -118,8 +118,8 @@ void ScenePlayer::draw_picture(const Moment& now) {
     symbols_at_ = here;
   }
   const ImVec2 min = ImGui::GetCursorScreenPos(), size = ImGui::GetContentRegionAvail();
-  picture::Area area{min.x, min.y, min.x + std::max(size.x, 1.0f), min.y + std::max(size.y, 1.0f)};
-  area = draw_aside(view(now.cursor), area);
+  const picture::Area area{min.x, min.y, min.x + std::max(size.x, 1.0f),
+                           min.y + std::max(size.y, 1.0f)};
   if (pinned_) {
     draw_compared(now, area);
   } else {
@@ -127,38 +127,30 @@ void ScenePlayer::draw_picture(const Moment& now) {
   }
 }
 
-void ScenePlayer::shoot(std::vector<std::string> subject) {
-  if (subject != subject_) brought_in_.clear();
-  subject_ = std::move(subject);
-  std::vector<std::string> all = subject_;
-  if (!all.empty()) all.insert(all.end(), brought_in_.begin(), brought_in_.end());
-  if (run_.shoot(all)) {
+void ScenePlayer::shoot(Shot shot) {
+  if (shot != shot_) brought_in_.clear();
+  shot_ = shot;
+  if (shot.of != Shot::all)
+    shot.names.insert(shot.names.end(), brought_in_.begin(), brought_in_.end());
+  if (shot != shown_) {
     left_ = rests_;
     ++shots_;
     arrangement_.reset();
   }
-  if (pinned_) pinned_->shoot(all);
+  run_.shoot(shot);
+  if (pinned_) pinned_->shoot(shot);
+  shown_ = std::move(shot);
 }
 
-/// What stands aside, by name, in a line below the picture. Returns what is left for that.
-picture::Area ScenePlayer::draw_aside(const View& view, picture::Area area) {
+/// What stands aside: a strip of small drawings.
+void ScenePlayer::draw_aside(const View& view, const picture::Area& area) {
   const auto& aside = run_.aside(view, area);
-  if (pinned_) pinned_->aside({pinned_cursor(view.cursor), picks_}, area);
-  if (aside.empty()) return area;
-  area.y1 -= std::round(ui::px(ui::kControlHeight)) + ui::px(8);
-  float left = area.x0;
   for (std::size_t i = 0; i < aside.size(); ++i) {
-    const std::string& name = aside[i].second;
-    const float width = std::round(ui::text_size(name, ui::Font::body).x + ui::px(26));
-    if (left + width > area.x1) break;
-    ImGui::SetCursorScreenPos({left, area.y1 + ui::px(8)});
-    if (ui::button(fmt::format("aside_{}", i), name, {.width = width / ui::px(1)})) {
-      brought_in_.push_back(picture::to_text(aside[i].first));
-      ui::request_redraw();
-    }
-    left += width + ui::px(6);
+    const Reel::Aside& each = aside[i];
+    if (!ui::thumbnail(fmt::format("aside_{}", i), each.name, each.drawn, each.area)) continue;
+    brought_in_.push_back(picture::to_text(each.key));
+    ui::request_redraw();
   }
-  return area;
 }
 
 /// Boxes and marks go to their places in another shot. Returns whether they are on the way.
@@ -182,6 +174,7 @@ void ScenePlayer::draw_alone(const Moment& now, picture::Area area) {
   const View here = view(now.cursor);
   run_.use(area, ui::Context::current().scale(), nullptr);
   const Shown shown = run_.still(here);
+  draw_aside(here, area);
   if (now.fraction <= 0) {
     if (draw_turning(shown)) return;
     follow_pointer(run_, *shown, here);
@@ -205,12 +198,14 @@ void ScenePlayer::draw_compared(const Moment& now, picture::Area area) {
   }
   const Moment theirs = pinned_moment(now);
   const View here = view(now.cursor), there{theirs.cursor, picks_};
-  const auto [upper, lower] = halves_of(area, how == Arrangement::below);
+  const picture::Area all = shown_.of == Shot::all ? area : ui::strip_of(area, 1).left;
+  const auto [upper, lower] = halves_of(all, how == Arrangement::below);
   pinned_->use(below_label(upper), scale, &run_);
   run_.use(below_label(lower), scale, &*pinned_);
   const Shown a = pinned_->still(there);
   run_.show_earlier({a, &a->picture}, "A");
   const Shown b = run_.still(here);
+  draw_aside(here, area);
   if (now.fraction <= 0) {
     if (!compared_ || compared_->pinned != a || compared_->run != b) {
       compared_.emplace(Compared{b, a, {b->marks, a->marks}, {a->marks, b->marks}});
@@ -245,8 +240,8 @@ ScenePlayer::Arrangement ScenePlayer::arrangement(const picture::Area& area, Cur
   return *arrangement_;
 }
 
-ScenePlayer::Crowding ScenePlayer::crowding(Cursor cursor, const picture::Area& half) const {
-  const picture::Placed placed = run_.placed(scene().picture(run_.extent(), view(cursor)), half);
+ScenePlayer::Crowding ScenePlayer::crowding(Cursor cursor, const picture::Area& half) {
+  const picture::Placed placed = run_.placed(view(cursor), half);
   const auto too_small =
       std::count_if(placed.rooms.begin(), placed.rooms.end(), [](const picture::Room& room) {
         return room.area.width() < room.least.x || room.area.height() < room.least.y;

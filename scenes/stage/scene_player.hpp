@@ -53,9 +53,9 @@ class ScenePlayer {
   void draw_measured(const lab::Report& report, const measured::Mask& mask = {});
   /// Lights things of the picture, as the pointer does, until the next call.
   void light(std::vector<std::string> keys) { lit_keys_ = std::move(keys); }
-  /// Shows these things enlarged, with their boxes and everything on the same bands; the rest is named below and shown
-  /// on a click. Nothing named: everything is shown.
-  void shoot(std::vector<std::string> subject);
+  /// Shows the boxes of these things enlarged, with everything on the same bands; the rest stands small in a strip, and
+  /// comes back on a click.
+  void shoot(Shot shot);
   /// The ends of an axis of the picture.
   std::optional<std::pair<double, double>> axis_ends(Cursor cursor, picture::Name axis);
   /// The area of a thing of the picture; nothing if it is not there.
@@ -106,8 +106,8 @@ class ScenePlayer {
     int folded = 0;     ///< boxes, and texts that are shortened or omitted
     auto operator<=>(const Crowding&) const = default;
   };
-  Crowding crowding(Cursor cursor, const picture::Area& half) const;
-  picture::Area draw_aside(const View& view, picture::Area area);
+  Crowding crowding(Cursor cursor, const picture::Area& half);
+  void draw_aside(const View& view, const picture::Area& area);
   bool draw_turning(const Shown& shown);
   void draw_label(const picture::Area& half, bool of_pinned) const;
   void draw_at_rest(const Shown& shown, const picture::Differences* differences,
@@ -143,8 +143,9 @@ class ScenePlayer {
   std::vector<picture::Symbol> symbols_;  ///< at `symbols_at_`
   std::optional<View> symbols_at_;
   std::optional<picture::Subject> clicked_symbol_;
-  std::vector<std::string> lit_keys_, subject_;
-  std::vector<std::string> brought_in_;  ///< boxes, while `subject_` is the subject
+  std::vector<std::string> lit_keys_;
+  Shot shot_, shown_;                    ///< without and with `brought_in_`
+  std::vector<std::string> brought_in_;  ///< boxes, until another shot
   /// The move from one shot to the next, in the same run.
   struct Turn {
     Shown from, to;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "scenes/ui/context.hpp"
+#include "scenes/ui/control_parts.hpp"
 #include "scenes/ui/theme.hpp"
 
 namespace tilestep::ui {
@@ -110,6 +111,27 @@ class WindowCanvas final : public picture::Canvas {
   std::vector<ImVec2> line_;
 };
 
+/// Type and lengths at a fraction of their size.
+class SmallMetrics final : public picture::Metrics {
+ public:
+  explicit SmallMetrics(float scale) : scale_(scale) {}
+  float width(std::string_view text, picture::Face face) const override {
+    return scale_ * metrics_.width(text, face);
+  }
+  float height(picture::Face face) const override { return scale_ * metrics_.height(face); }
+  float px(float design) const override { return scale_ * metrics_.px(design); }
+
+ private:
+  PictureMetrics metrics_;
+  float scale_;
+};
+
+/// What a thumbnail has for its drawing.
+Area below_name(const Area& area) {
+  return {area.x0 + px(6), area.y0 + text_size("x", Font::note).y + px(4), area.x1 - px(6),
+          area.y1 - px(5)};
+}
+
 }  // namespace
 
 float PictureMetrics::width(std::string_view text, picture::Face face) const {
@@ -134,6 +156,75 @@ void draw(const picture::Placed& placed, const picture::Emphasis& emphasis) {
   picture::paint(placed, picture_palette(), PictureMetrics(), emphasis,
                  {from.x, from.y, to.x, to.y}, canvas);
   list.PopClipRect();
+}
+
+Strip strip_of(const Area& area, std::size_t count, const picture::Metrics& metrics) {
+  // In a low room little more than the names.
+  constexpr float kLow = 300, kShare = 0.13f;
+  const float gap = metrics.px(6), width = std::round(metrics.px(112));
+  const float height =
+      std::round(area.height() < metrics.px(kLow)
+                     ? metrics.px(22)
+                     : std::clamp(kShare * area.height(), metrics.px(40), metrics.px(56)));
+  const bool below = height * area.width() <= width * area.height();
+  const float across = below ? height : width, most = below ? width : std::round(metrics.px(56));
+  Strip strip{area, {}};
+  (below ? strip.left.y1 : strip.left.x1) -= across + gap;
+  const float from = below ? area.x0 : area.y0, room = below ? area.width() : area.height();
+  constexpr float kNarrowest = 0.7f;
+  const auto fitting = static_cast<std::size_t>((room + gap) / (kNarrowest * most + gap));
+  count = std::min(count, fitting);
+  const auto n = static_cast<float>(std::max(count, std::size_t{1}));
+  const float along = std::min(most, std::floor((room - (n - 1) * gap) / n));
+  for (std::size_t k = 0; k < count; ++k) {
+    const float at = from + static_cast<float>(k) * (along + gap);
+    strip.areas.push_back(below ? Area{at, area.y1 - across, at + along, area.y1}
+                                : Area{area.x1 - across, at, area.x1, at + along});
+  }
+  return strip;
+}
+
+picture::Placed small(const picture::Box& box, const picture::Picture& picture, const Area& area) {
+  constexpr float kScale = 0.22f;
+  picture::Placed placed =
+      picture::place({{}, picture.axes, box}, below_name(area), SmallMetrics(kScale));
+  if (placed.pieces.empty() && placed.strokes.empty()) {
+    // Words alone: the lines that they are.
+    for (const picture::Words& words : placed.words) {
+      placed.pieces.push_back(
+          {.of = words.of, .area = words.area, .state = picture::State::to_come});
+    }
+  }
+  placed.words.clear();
+  placed.said.clear();
+  return placed;
+}
+
+bool thumbnail(std::string_view id, std::string_view name, const picture::Placed& drawn,
+               const Area& area) {
+  const ImVec2 min = low(area), max = high(area);
+  ImGui::SetCursorScreenPos(min);
+  ImGui::PushID(id.data(), id.data() + id.size());
+  bool pressed = ImGui::InvisibleButton("thumbnail", {area.width(), area.height()});
+  pressed = Context::current().focus().control(id, min, max).pressed || pressed;
+  const bool hovered = ImGui::IsItemHovered();
+  ImGui::PopID();
+  use_hand();
+  list().AddRectFilled(min, max, color(hovered ? Role::raised : Role::background),
+                       px(kControlCorner));
+  list().AddRect(min, max, color(hovered ? Role::muted : Role::border), px(kControlCorner));
+  const std::string shown = fitted(name, Font::note, area.width() - px(12));
+  draw_text({min.x + px(6), min.y + px(2)}, shown, Font::note, Role::muted);
+  if (shown != name) tooltip(name);
+  const Area inside = below_name(area);
+  if (inside.height() > px(8)) {
+    list().PushClipRect(low(inside), high(inside), true);
+    WindowCanvas canvas;
+    picture::paint(drawn, picture_palette(), PictureMetrics(), {}, inside, canvas);
+    list().PopClipRect();
+  }
+  map(id, name, "", min, max);
+  return pressed;
 }
 
 picture::Palette picture_palette() {

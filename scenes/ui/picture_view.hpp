@@ -32,6 +32,21 @@ std::shared_ptr<const ShownPicture> laid_out(picture::Picture picture, picture::
 /// names.
 void map(const std::shared_ptr<const ShownPicture>& shown, const std::string& prefix = {});
 
+/// A strip along the side of `area` where it costs less: places of equal size for as many of `count` drawings as have
+/// room, and what is left of `area`.
+struct Strip {
+  picture::Area left;
+  std::vector<picture::Area> areas;
+};
+Strip strip_of(const picture::Area& area, std::size_t count,
+               const picture::Metrics& metrics = PictureMetrics());
+/// A box of a picture as `thumbnail` draws it in `area`: its marks without words, below a line for its name.
+picture::Placed small(const picture::Box& box, const picture::Picture& picture,
+                      const picture::Area& area);
+/// Draws it, with its name; returns whether it was pressed.
+bool thumbnail(std::string_view id, std::string_view name, const picture::Placed& drawn,
+               const picture::Area& area);
+
 /// The colours of the current theme.
 picture::Palette picture_palette();
 

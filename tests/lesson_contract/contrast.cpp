@@ -69,8 +69,14 @@ class Fills {
     const auto own = std::find(lists_.begin(), lists_.end(), text.list);
     const auto band = static_cast<std::size_t>(std::max(at.y, 0.0f) / kBand);
     if (own == lists_.end() || band >= bands_.size()) return std::nullopt;
+    const Triangle* before = nullptr;
     for (const Triangle& each : bands_[band]) {
       if (!each.holds(at)) continue;
+      // On the diagonal of a rectangle both its halves hold it.
+      const bool other_half = before != nullptr && before->list == each.list &&
+                              before->drawn + 3 == each.drawn && before->color == each.color;
+      before = &each;
+      if (other_half) continue;
       const auto list = std::find(lists_.begin(), lists_.end(), each.list);
       const bool later = list > own || (list == own && each.drawn >= text.drawn);
       if (later && alpha_of(each.color) > 0.3f) return std::nullopt;

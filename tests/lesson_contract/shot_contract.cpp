@@ -43,6 +43,12 @@ constexpr std::pair<std::string_view, std::string_view> kSparse[] = {
     {"attention-backward", "Weights pull together"},
     {"attention-backward", "One wrong number per query spoils three matrices"}};
 
+constexpr float kStepSubject = 0.6f;
+constexpr float kRoomBesideStrip = 0.8f;  ///< of the picture, in the lowest room
+/// Lessons whose steps begin at 0 of an axis that stays over the run, and what is drawn there by then.
+constexpr std::pair<std::string_view, float> kSparseSteps[] = {{"latency-hiding", 0.005f},
+                                                               {"flash-attention-3", 0.05f}};
+
 /// Counts the points of a fine grid in some areas that something is drawn on.
 class Grid {
  public:
@@ -301,6 +307,19 @@ std::set<std::string> drawn_of(const std::vector<std::string>& light,
   return drawn;
 }
 
+/// The boxes that stand aside, and the room that their strip leaves.
+std::pair<Area, std::vector<picture::Key>> cast(const picture::Picture& whole,
+                                                const std::vector<std::string>& subject,
+                                                const Area& stage, const picture::Metrics& metrics,
+                                                bool has_strip, bool exactly) {
+  const Area left = has_strip ? ui::strip_of(stage, 1, metrics).left : stage;
+  std::vector<picture::Key> off;
+  for (const Box* box : picture::beside(whole, subject, left, metrics, exactly)) {
+    off.push_back(box->key);
+  }
+  return {off.empty() ? stage : left, off};
+}
+
 void check_stops(const lab::Lesson& lesson) {
   const std::string& id = lesson.info().id;
   const scenes::Guide guide = scenes::parse_guide(scenes::lesson_text(id), lesson.knobs());
@@ -319,11 +338,9 @@ void check_stops(const lab::Lesson& lesson) {
       const picture::Picture whole = scene->picture(scene->extent(), view);
       for (const auto& [area, scale] : contract::kStages) {
         const contract::Scaled metrics(scale);
-        std::vector<picture::Key> off;
-        for (const Box* box : picture::beside(whole, stop.subject(), area, metrics)) {
-          off.push_back(box->key);
-        }
-        const picture::Placed placed = picture::place(whole, area, metrics, off);
+        // In large type without the strip's line of names, which would crowd three of the stops.
+        const auto [left, off] = cast(whole, stop.subject(), area, metrics, scale <= 1, false);
+        const picture::Placed placed = picture::place(whole, left, metrics, off);
         for (const picture::Room& room : placed.rooms) {
           const std::string key = to_text(room.key);
           if (std::count(stop.light.begin(), stop.light.end(), key) == 0) continue;
@@ -356,10 +373,78 @@ void check_stops(const lab::Lesson& lesson) {
   }
 }
 
+/// The picture of a step, laid out in the room that the strip leaves.
+struct StepShot {
+  std::string faults;
+  std::set<std::string> drawn;
+};
+StepShot step_shot(const std::string& id, const picture::Picture& whole, const Area& stage,
+                   float scale) {
+  const contract::Scaled metrics(scale);
+  const auto [area, off] = cast(whole, whole.subject, stage, metrics, true, true);
+  const picture::Placed placed = picture::place(whole, area, metrics, off);
+  const Standing standing(whole, placed, whole.subject);
+  StepShot shot{{}, drawn_of(whole.subject, placed)};
+  const float room = area.width() * area.height() / (stage.width() * stage.height());
+  const float ink = Grid(placed).share(standing.lit());
+  const auto sparse = std::find_if(std::begin(kSparseSteps), std::end(kSparseSteps),
+                                   [&](const auto& each) { return each.first == id; });
+  if (room < kRoomBesideStrip) shot.faults += fmt::format(", strip {:.0f} %", 100 * (1 - room));
+  if (ink < (sparse == std::end(kSparseSteps) ? kInk : sparse->second))
+    shot.faults += fmt::format(", ink {:.1f} %", 100 * ink);
+  if (standing.boxes() > kMostBoxes) shot.faults += fmt::format(", {} boxes", standing.boxes());
+  if (standing.subject() < kStepSubject)
+    shot.faults += fmt::format(", subject {:.0f} %", 100 * standing.subject());
+  return shot;
+}
+
+/// Steps at both ends, and others by the day; phases of a step have one subject.
+void check_steps(const lab::Lesson& lesson) {
+  const std::string& id = lesson.info().id;
+  const auto scene = tests::scene_of(id);
+  scene->load(tests::report_of(id, {}));
+  const scenes::StepAxis axis = scene->steps();
+  const int inner = std::max(axis.tiles - 3, 0);
+  tests::Part part("steps of " + id, static_cast<std::size_t>(std::max(inner / 2, 1)));
+  tests::SceneFrame frame;
+  std::vector<std::string> faults;
+  frame.show({1200, 700}, [&] {
+    faults.clear();
+    for (int step = 0; step <= axis.tiles; ++step) {
+      const bool at_end = step < 2 || step >= axis.tiles - 1;
+      if (!at_end && part.skips()) continue;
+      const auto picture_at = [&](int phase) {
+        return scene->picture(scene->extent(), {scenes::Cursor{step, phase}});
+      };
+      const picture::Picture whole = picture_at(axis.last_phase(step));
+      if (whole.subject.empty()) continue;
+      for (int phase = 0; phase < axis.last_phase(step); ++phase) {
+        if (step > 0 && picture_at(phase).subject != whole.subject)
+          faults.push_back(fmt::format("step {}, phase {}: another subject", step, phase));
+      }
+      std::set<std::string> at_first;
+      for (const auto& [stage, scale] : contract::kStages) {
+        StepShot shot = step_shot(id, whole, stage, scale);
+        if (at_first.empty()) at_first = shot.drawn;
+        for (const std::string& each : at_first) {
+          if (shot.drawn.count(each) == 0) shot.faults += ", no " + each;
+        }
+        if (shot.faults.empty()) continue;
+        faults.push_back(
+            fmt::format("step {}, {}x{}{}", step, stage.width(), stage.height(), shot.faults));
+      }
+    }
+  });
+  CHECK(faults == std::vector<std::string>());
+}
+
 }  // namespace
 
 #define LESSON(chapter, id, title)                                                     \
   TEST_CASE(title ": the subject of a stop is the largest thing", "[" #id "_scene]") { \
     check_stops(id::lesson());                                                         \
+  }                                                                                    \
+  TEST_CASE(title ": the subject of a step is the largest thing", "[" #id "_scene]") { \
+    check_steps(id::lesson());                                                         \
   }
 #include "kernels/lessons.def"

@@ -86,7 +86,8 @@ Picture AttentionBackwardScene::picture(const Extent& extent, const View& view) 
   Box right = column({"beside"}, std::move(beside), {.rank = 1, .weight = 0.85f});
   return {{marked(sentence(now), symbols(view)), {{brief(now)}}},
           extent.axes,
-          row({"all"}, {strips(now), std::move(right)})};
+          row({"all"}, {strips(now), std::move(right)}),
+          {"scores", "formulas"}};
 }
 
 // ---- the matrix, and what stands round it -----------------------------------------------------------

@@ -57,7 +57,10 @@ Picture DecodeScene::picture(const Extent& extent, const View& view) const {
                                      : launched(cursor);
   return {{marked(sentence(cursor), symbols(view))},
           extent.axes,
-          row({"decode"}, {std::move(left), std::move(right)}, {.even = true})};
+          row({"decode"}, {std::move(left), std::move(right)}, {.even = true}),
+          merging(cursor) ? std::vector<std::string>{"weights", "part_table"}
+                          : std::vector<std::string>{"batch_chart", "mixed_steps", "cache", "lanes",
+                                                     "part_table", "clocks", "chip"}};
 }
 
 /// The cache, and below it the launch's blocks; then the parts of the chosen answer.

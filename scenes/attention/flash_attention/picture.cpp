@@ -72,7 +72,8 @@ Picture FlashAttentionScene::picture(const Extent& extent, const View& view) con
   Box right = column({"beside"}, std::move(beside), {.rank = 1, .weight = 1.05f});
   return {{marked(sentence(now), symbols(view)), {{brief(now)}}},
           extent.axes,
-          row({"all"}, {strips(now, view), std::move(right)})};
+          row({"all"}, {strips(now, view), std::move(right)}),
+          {"scores", "formulas", "traffic"}};
 }
 
 // ---- the matrix, and what stands round it -------------------------------------------------------------

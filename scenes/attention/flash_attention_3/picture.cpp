@@ -83,7 +83,8 @@ Picture FlashAttention3Scene::picture(const Extent& extent, const View& view) co
   }
   return {{marked(sentence(now), symbols(view)), {{brief(now)}}},
           std::move(axes),
-          column({"all"}, {lanes(now), row({"below"}, {strips(now), std::move(right)})})};
+          column({"all"}, {lanes(now), row({"below"}, {strips(now), std::move(right)})}),
+          {"busy", "formulas"}};
 }
 
 // ---- the matrix, and what stands round it -------------------------------------------------------------

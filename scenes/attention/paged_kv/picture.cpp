@@ -98,7 +98,8 @@ Picture PagedKvScene::picture(const Extent& extent, const View& view) const {
               // Guesses are written here, above the boxes below.
               box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}),
               row({"below"}, std::move(below), {.rank = 1, .weight = 1.5f, .least_height = 3.6f})},
-             {.even = true})};
+             {.even = true}),
+      {"pool", "tables", "timeline", "gather"}};
 }
 
 // ---- memory -------------------------------------------------------------------------------------------------

@@ -113,7 +113,10 @@ Picture LatencyHidingScene::picture(const Extent& extent, const View& view) cons
     both.push_back(column({"side"}, std::move(side),
                           {.rank = 1, .weight = 1, .least_width = copies() ? 11.0f : 8}));
   }
-  return {text(sentence(cursor)), extent.axes, row({"latency_hiding"}, std::move(both))};
+  return {text(sentence(cursor)),
+          extent.axes,
+          row({"latency_hiding"}, std::move(both)),
+          {"warp_loads", "multiprocessor_box"}};
 }
 
 // ---- over time --------------------------------------------------------------------------------------------

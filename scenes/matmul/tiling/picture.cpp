@@ -144,7 +144,8 @@ Picture TilingScene::picture(const Extent& extent, const View& view) const {
   Box right = column({"right"}, {tiles(now, view), the_sum(view)}, {.weight = 1.2f});
   return {{marked(sentence(view.cursor), symbols(view)), {{brief(now)}}},
           extent.axes,
-          row({"all"}, {std::move(left), std::move(right)})};
+          row({"all"}, {std::move(left), std::move(right)}),
+          {"tile_a", "tile_b", "sum"}};
 }
 
 // ---- the matrices --------------------------------------------------------------------------------

@@ -155,6 +155,8 @@ Picture AccumulatorPrecisionScene::picture(const Extent& extent, const View& vie
   // Next to no room beside the plot; all of it when the plot steps aside.
   Box step = column({"step"}, {bits(sum, now), std::move(where)},
                     {.flow = Layout::either, .weight = 0.001f});
+  made.subject = view.cursor.tile > 0 ? std::vector<std::string>{"number_line", "addition", "chips"}
+                                      : std::vector<std::string>{"plot", "chips"};
   made.root =
       column({"accumulators"}, {plot(sum, now), rug(sum, now), chips(sum), std::move(step)});
   return made;

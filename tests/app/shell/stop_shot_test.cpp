@@ -17,8 +17,8 @@ TEST_CASE(
   Stage stage(options);
   stage.lab.answer();
   stage.frame();
-  CHECK_FALSE(stage.has("aside_0"));  // before the first stop
-  REQUIRE(stage.has("loads"));
+  CHECK(stage.has("aside_0"));  // before the first stop the step chooses
+  CHECK_FALSE(stage.has("loads"));
   stage.shell.key(Key::bracket_right, false);
   stage.shell.key(Key::bracket_right, false);
   stage.shell.key(Key::bracket_right, false);
@@ -49,8 +49,59 @@ TEST_CASE(
   CHECK(width_of("tile_a") < shot);
   stage.shell.key(Key::l, false);
   stage.frame();
+  CHECK_FALSE(stage.has("loads"));  // as before the first stop
+  CHECK(stage.has("sum"));
+}
+
+TEST_CASE(
+    "a step shows what it is about, the same in all its phases; V and a drawing bring the rest",
+    "[ui_shell]") {
+  ShellOptions options;
+  options.lesson = "tiling";
+  options.step = 1;
+  Stage stage(options);
+  stage.lab.answer();
+  stage.frame();
+  const auto rect_of = [&](const char* id) {
+    return stage.part(id)["rect"].get<std::vector<float>>();
+  };
+  CHECK_FALSE(stage.has("loads"));
+  const auto tile = rect_of("tile_a");
+  for (int phase = 0; phase < 4; ++phase) {
+    stage.shell.key(Key::right, true);
+    for (int i = 0; i < 60; ++i) stage.frame();
+    CHECK(rect_of("tile_a") == tile);
+  }
+  stage.shell.key(Key::v, false);
+  stage.frame();
   CHECK(stage.has("loads"));
   CHECK_FALSE(stage.has("aside_0"));
+  CHECK(rect_of("tile_a")[2] < tile[2]);
+  stage.shell.key(Key::right, false);  // all stays while one steps on
+  for (int i = 0; i < 200; ++i) stage.frame();
+  CHECK(stage.has("loads"));
+  stage.shell.key(Key::v, false);
+  stage.frame();
+  REQUIRE(stage.has("aside_0"));
+  stage.click("aside_0");
+  stage.frame();
+  CHECK(stage.has("loads"));
+  CHECK_FALSE(stage.has("aside_0"));
+}
+
+TEST_CASE("steps of another kind are about something else", "[ui_shell]") {
+  ShellOptions options;
+  options.lesson = "decode";
+  options.step = 3;
+  Stage stage(options);
+  stage.lab.answer();
+  stage.frame();
+  CHECK(stage.has("cache"));
+  CHECK_FALSE(stage.has("intensity_box"));
+  stage.shell.key(Key::right, false);
+  for (int i = 0; i < 200; ++i) stage.frame();
+  CHECK_FALSE(stage.has("cache"));
+  CHECK(stage.has("weights"));
 }
 
 TEST_CASE("what a stop is about has its numbers and names on a projector", "[ui_shell]") {
