@@ -42,7 +42,7 @@ Extent DecodeScene::extent() const {
         .count = static_cast<int>(count_of<Scheme>()),
         .names = {schemes.begin(), schemes.end()},
         .least_slot = 3}}};
-  for (const std::vector<Axis>& more : {launch_axes(), cost_axes(), time_axes()}) {
+  for (const std::vector<Axis>& more : {launch_axes(), moved_axes(), cost_axes(), time_axes()}) {
     all.axes.insert(all.axes.end(), more.begin(), more.end());
   }
   return all;
@@ -59,7 +59,7 @@ Picture DecodeScene::picture(const Extent& extent, const View& view) const {
           extent.axes,
           row({"decode"}, {std::move(left), std::move(right)}, {.even = true}),
           merging(cursor) ? std::vector<std::string>{"weights", "part_table"}
-                          : std::vector<std::string>{"batch_chart", "mixed_steps", "cache", "lanes",
+                          : std::vector<std::string>{"batch_chart", "mixed_steps", "cache", "moved",
                                                      "part_table", "clocks", "chip"}};
 }
 
@@ -67,7 +67,7 @@ Picture DecodeScene::picture(const Extent& extent, const View& view) const {
 Box DecodeScene::launched(Cursor cursor) const {
   return column(
       {"right"},
-      {row({"memory"}, {cache(cursor)}, {.weight = 1.8f, .least_height = 2.1f}),
+      {column({"memory"}, {cache(cursor), moved(cursor)}, {.weight = 1.8f, .least_height = 2.1f}),
        // Guesses are written here, above the boxes below.
        box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}),
        row({"below"}, {lanes(cursor), parts(cursor)}, {.weight = 1.5f, .least_height = 3.6f})},

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "scenes/attention/decode/scene.hpp"
 #include "scenes/picture/parts.hpp"
@@ -17,6 +18,16 @@ using decode::ItemTrace, decode::PartTrace, decode::StepTrace;
 using words::counted, words::number;
 
 namespace {
+
+/// Kilobytes of a token's K and V for one K/V head; a latent row is both.
+double token_kb(const decode::Shape& shape) {
+  const int numbers = shape.key + (shape.scheme == decode::Scheme::mla ? 0 : shape.value);
+  return numbers * decode::bits_of(shape.kv_dtype) / 8e3;
+}
+/// Of m, ℓ and O in FP32, which are written where another part is merged with them.
+double part_kb(const decode::Shape& shape, const ItemTrace& item) {
+  return item.splits > 1 ? item.heads * (shape.value + 2) * 4 / 1e3 : 0;
+}
 
 std::string sum_text(float value, int digits) {
   return number(static_cast<double>(value), digits);
@@ -116,6 +127,86 @@ Box DecodeScene::weights() const {
                   {.weight = 6, .least_height = 3});
 }
 
+// ---- what moves -------------------------------------------------------------------------------------------
+
+std::vector<Axis> DecodeScene::moved_axes() const {
+  double cached = 0, parts = 0;
+  for (const ItemTrace& item : trace_.items) {
+    cached += item.tokens * token_kb(trace_.shape);
+    parts += 2 * part_kb(trace_.shape, item);
+  }
+  const double most = std::max({cached, parts, 0.001});
+  const double unit = std::pow(10, std::floor(std::log10(most)));
+  return {
+      {.name = "moved", .high = std::ceil(most / unit) * unit, .title = text("KB"), .ticks = true},
+      {.name = "moved_lane",
+       .kind = Axis::band,
+       .count = 2,
+       .names = {"K and V", "parts"},
+       .least_slot = 3}};
+}
+
+/// K and V on their way to the blocks, for each request a band as wide as its bytes; below on the same scale the parts'
+/// m, ℓ and O, which a block writes when its keys are done and the merge reads.
+Box DecodeScene::moved(Cursor cursor) const {
+  SpanList list("moved", "moved", "moved_lane", "request");
+  struct Now {
+    double kb = 0;
+    int place = 0;
+  };
+  std::vector<Now> now(trace_.tokens.size());
+  double at = 0, written = 0;
+  for (const ItemTrace& item : trace_.items) {
+    const int through = tiles_of(item, cursor), tile = trace_.shape.tile;
+    const int taken = std::min(through * tile, item.tokens);
+    const int before = at_work(item, cursor) ? (through - 1) * tile : taken;
+    at += before * token_kb(trace_.shape);
+    written += through == item.tiles ? part_kb(trace_.shape, item) : 0;
+    Now& request = now[static_cast<std::size_t>(item.request)];
+    request.kb += (taken - before) * token_kb(trace_.shape);
+    if (taken > before) request.place = (item.first + before) / tile;
+  }
+  const auto band = [&](int lane, double width, SpanList::Bar bar, Way way = {}) {
+    double& from = lane == 0 ? at : written;
+    if (width <= 0) return;
+    bar.lane = lane;
+    bar.begin = from;
+    bar.end = from += width;
+    bar.lanes = 1;
+    list.add(std::move(bar));
+    list.spans.items.ways.push_back(way);
+  };
+  band(0, std::exchange(at, 0), {.id = 0});
+  for (int r = 0; r < requests(); ++r) {
+    const Now& request = now[static_cast<std::size_t>(r)];
+    // A number for each round: no band comes back.
+    band(0, request.kb,
+         {.state = State::current,
+          .tone = tone_of(r),
+          .name = fmt::format("R{}", r),
+          .about = r,
+          .id = 3 + round(cursor) * requests() + r},
+         {{"entry", r, request.place}, {}, 0, true});
+  }
+  const double back = at_end(cursor) ? written : 0;
+  band(1, std::exchange(written, 0), {.tone = 4, .name = "written", .id = 1});
+  band(1, back,
+       {.state = merging(cursor) ? State::current : State::plain,
+        .tone = 4,
+        .name = "read",
+        .id = 2});
+  Box made = box({"moved_box"}, {list.made()}, {}, {.least_height = 1.4f, .left = 4, .right = 4});
+  for (const int lane : {0, 1}) {
+    const double all = lane == 0 ? at : written;
+    if (all > 0)
+      made.marks.emplace_back(lane_end({"moved_end", lane}, "moved", "moved_lane", all,
+                                       text(fmt::format("{} KB", words::significant(all, 3)))));
+  }
+  return labelled({"moved"}, std::move(made),
+                  text("moved between device memory and the chip, so far", "moved so far", "moved"),
+                  {.rank = 1, .weight = 0.9f, .least_height = 2.4f});
+}
+
 Box DecodeScene::parts(Cursor cursor) const {
   // A line for each row and one for the columns' names: below that words lie on words.
   const auto rows = static_cast<float>(std::min<std::size_t>(trace_.parts.size(), kMostParts));
@@ -167,6 +258,12 @@ std::string DecodeScene::explain(const View&, const Key& key) const {
     return fmt::format("block {}: K/V head {} of R{}\n{} from token {} on, query heads {}–{}",
                        item.block, item.kv_head, item.request, counted(item.tokens, "token"),
                        item.first, item.first_head, item.first_head + item.heads - 1);
+  }
+  if (key.is({"moved"})) {
+    return key.i == 1
+               ? std::string("m, ℓ and O of each part, written by its block when its keys are done")
+           : key.i == 2 ? std::string("the same, read by the merge")
+                        : std::string("K and V, requested from device memory, as traced");
   }
   if (key.is({"scheme"}) && key.i >= 0 && key.i < static_cast<int>(count_of<decode::Scheme>())) {
     decode::Params other = params_;

@@ -47,6 +47,8 @@ class DecodeScene final : public SceneOf<decode::Trace>, LaunchPicture {
   picture::Box parts(Cursor cursor) const;
   picture::Ledger part_table(Cursor cursor) const;
   picture::Box weights() const;
+  std::vector<picture::Axis> moved_axes() const;
+  picture::Box moved(Cursor cursor) const;
   std::vector<picture::Text> answer_lines(Cursor cursor) const;
 
   // Before the first step, in picture_costs.cpp.

@@ -94,6 +94,40 @@ TEST_CASE("Decode: the strip is the followed request's cache, and is swept once"
   }
 }
 
+TEST_CASE("Decode: bands that move end where the traced bytes do", "[decode_scene]") {
+  const lab::Settings runs[] = {{},
+                                {{"scheme", std::string("mla")}},
+                                {{"kv_dtype", std::string("int4")}},
+                                {{"splits", std::int64_t{0}}},
+                                {{"splits", std::int64_t{1}}},
+                                {{"break", std::string("repeat-kv")}}};
+  for (const lab::Settings& settings : runs) {
+    Shown shown(settings);
+    const auto& trace = shown.trace();
+    double cached = 0, parts = 0;
+    for (const decode::LedgerRow& row : trace.ledger) {
+      if (row.tensor == "K" || row.tensor == "V") cached += static_cast<double>(row.loaded);
+      if (row.tensor == "parts") parts += static_cast<double>(row.loaded + row.stored);
+    }
+    double now = 0;
+    for (int step = 1; step <= trace.rounds(); ++step) {
+      const picture::Picture picture = view_at(*shown, step);
+      const auto& bands = mark_named<picture::Spans>(picture, {"moved"});
+      for (std::size_t k = 0; k < bands.lane.size(); ++k) {
+        if (bands.items.state[k] == picture::State::current && bands.lane[k] == 0)
+          now += bands.end[k] - bands.begin[k];
+      }
+    }
+    CHECK(1e3 * now == Approx(cached));
+    double ends[2] = {0, 0};
+    const picture::Picture last = view_at(*shown, trace.answered());
+    const auto& bands = mark_named<picture::Spans>(last, {"moved"});
+    for (std::size_t k = 0; k < bands.lane.size(); ++k) ends[bands.lane[k]] = 1e3 * bands.end[k];
+    CHECK(ends[0] == Approx(cached));
+    CHECK(ends[1] == Approx(parts));
+  }
+}
+
 TEST_CASE("Decode: weights of the merge are bars as long as they are", "[decode_scene]") {
   Shown shown;
   const auto& trace = shown.trace();
