@@ -118,9 +118,6 @@ struct Filter {
 inline constexpr const char* kNoCounters =
     "Hardware counters need permission; tilestep doctor says how to allow them.";
 
-/// The message of a view that is newer than the recording, which then lacks its table.
-inline constexpr const char* kNewView = "The recording is older than this view: press Measure.";
-
 /// A sentence from the bench; not shown if empty.
 struct Sentence {
   std::string id;

@@ -73,6 +73,24 @@ std::optional<Question> held_question(const lab::Report& bench) {
               *many, *few, measured::where_measured(bench))));
 }
 
+std::optional<Question> epilogue_question(const lab::Report& bench) {
+  const auto of = [&](const char* what) {
+    return number_with(bench, "epilogue_savings", {{"epilogue", "SwiGLU"}, {"batch", "4096"}},
+                       what);
+  };
+  const auto times = of("times"), less = of("intermediate"), plain = of("plain");
+  if (!times || !less || !plain) return std::nullopt;
+  return about_view(
+      "Epilogues", "epilogue",
+      ask_ratio(fmt::format("At batch 4096, SwiGLU in the epilogue of its product saves {:.0f} MB "
+                            "of traffic. How many times as fast is one launch as two?",
+                            *less),
+                *times, {2.0, 1.5, 0.8},
+                fmt::format("the product keeps the tensor cores busy for {:.0f} µs, whatever "
+                            "follows it; only the second launch goes away ({}).",
+                            *plain, measured::where_measured(bench))));
+}
+
 /// Which rungs of the authoring ladder a bench lacks, and why.
 std::string missing_rungs(const lab::Report& bench) {
   const lab::Table* table = bench.table("authoring_missing");
@@ -82,7 +100,8 @@ std::string missing_rungs(const lab::Report& bench) {
 }  // namespace
 
 std::vector<Question> FusionScene::measured_questions(const lab::Report& bench) const {
-  return asked_of(bench, {ratio_question(bench), decode_question(bench), held_question(bench)});
+  return asked_of(bench, {ratio_question(bench), decode_question(bench), held_question(bench),
+                          epilogue_question(bench)});
 }
 
 measured::Spec FusionScene::measured_spec() const {
@@ -138,30 +157,44 @@ measured::Spec FusionScene::measured_spec() const {
                            .note = "{registers} registers, {local} B spilled"}},
             .needs = "held"},
            {.name = "Epilogues",
-            .how = "a product in BF16 and what follows it, in CUDA graphs; times as fast in one "
-                   "launch, dashed: by bytes and FLOPs",
-            .filters = {{"fusion_batch", "batch", "{}", "4096", "batch"}},
-            .plots = {Bars{.id = "fusion_epilogues",
-                           .unit = "TFLOP/s",
-                           .rows = {.table = "epilogues"},
-                           .label = "rung",
-                           .value = "tflops",
-                           .fraction = "",
-                           .note = "{megabytes} MB",
-                           .each = "epilogue"},
-                      Bars{.id = "fusion_epilogue_times",
-                           .title = "Two launches, as a multiple of one",
+            .how = "a product in BF16 and what follows it, in CUDA graphs: times as fast in one "
+                   "launch as in two, dashed: by bytes and FLOPs",
+            .filters = {{"fusion_epilogue", "epilogue", "{}", "SwiGLU", "epilogue"}},
+            .plots = {Bars{.id = "fusion_epilogue_times",
                            .unit = "×",
                            .rows = {.table = "epilogue_savings"},
-                           .label = "epilogue",
+                           .label = "batch {batch}",
                            .value = "times",
                            .low = "",
                            .high = "",
                            .fraction = "",
                            .expected = "predicted",
                            .note = "{intermediate} MB less"}},
-            .needs = "epilogues",
-            .missing = kNewView},
+            .needs = "epilogue_savings"},
+           {.name = "Products",
+            .how = "a product in BF16 and what follows it, in CUDA graphs",
+            .filters = {{"fusion_product", "epilogue", "{}", "SwiGLU", "epilogue"},
+                        {"fusion_batch", "batch", "{}", "4096", "batch"}},
+            .plots = {Bars{.id = "fusion_epilogues",
+                           .unit = "TFLOP/s",
+                           .rows = {.table = "epilogues"},
+                           .label = "rung",
+                           .value = "tflops",
+                           .fraction = "",
+                           .note = "{megabytes} MB"}},
+            .needs = "epilogues"},
+           {.name = "Q, K and V",
+            .how = "three products of one X as one, in CUDA graphs: times as fast",
+            .plots = {Bars{.id = "fusion_packing",
+                           .unit = "×",
+                           .rows = {.table = "packing"},
+                           .label = "{batch} rows",
+                           .value = "times",
+                           .low = "",
+                           .high = "",
+                           .fraction = "",
+                           .note = "{together} µs"}},
+            .needs = "packing"},
            {.name = "Authoring",
             .how = "residual, RMSNorm and quantization, written in four ways, in CUDA graphs, L2 "
                    "cold",
@@ -174,7 +207,6 @@ measured::Spec FusionScene::measured_spec() const {
                            .fraction = "",
                            .note = "{lines} lines of code, {each} µs"}},
             .needs = "authoring",
-            .missing = kNewView,
             .footnote = {"fusion_authoring_missing", missing_rungs}},
            {.name = "Cross entropy",
             .how = "each logit read once, as a share of a copy's rate",
@@ -184,7 +216,17 @@ measured::Spec FusionScene::measured_spec() const {
                            .label = "{vocabulary} logits",
                            .value = "bandwidth",
                            .of = "copy"}},
-            .needs = "losses"}}};
+            .needs = "losses"},
+           {.name = "Sampling",
+            .how = "tokens from logits that are read once, L2 cold, as a share of a read's rate",
+            .filters = {{"fusion_sampled", "format", "{}", "bf16", "format"}},
+            .plots = {Bars{.id = "fusion_sampling",
+                           .unit = "GB/s",
+                           .rows = {.table = "sampling"},
+                           .label = "{rule}: {rows} x {vocabulary}",
+                           .value = "bandwidth",
+                           .of = "read"}},
+            .needs = "sampling"}}};
 }
 
 }  // namespace tilestep::scenes

@@ -388,6 +388,42 @@ TEST_CASE("the text on fusion quotes what was recorded", "[figures]") {
            100 * norm("16384"), 100 * norm("262144")));
 }
 
+TEST_CASE("the text on epilogues and sampling quotes what was recorded", "[figures]") {
+  const lab::Report& bench = recorded_bench("fusion");
+  const auto of = [&](const char* epilogue, const char* batch, const char* column) {
+    return in(bench, "epilogue_savings", column, {{"epilogue", epilogue}, {"batch", batch}});
+  };
+  says("systems/fusion",
+       fmt::format("{:.0f} MB less at batch 4096. Yet one launch is only {:.2f} times as fast as "
+                   "two, since the tensor cores take {:.0f} µs for the product alone. At batch 16 "
+                   "it is {:.2f} times",
+                   of("SwiGLU", "4096", "intermediate"), of("SwiGLU", "4096", "times"),
+                   of("SwiGLU", "4096", "plain"), of("SwiGLU", "16", "times")));
+  for (const auto& [epilogue, layer] :
+       {std::pair{"bias", "14336 × 4096"}, std::pair{"SwiGLU", "28672 × 4096"}}) {
+    says("systems/fusion",
+         fmt::format("{:.2f} µs to {:.2f} µs, batch 4096, W {}", of(epilogue, "4096", "apart"),
+                     of(epilogue, "4096", "together"), layer));
+  }
+  const auto packed = [&](const char* column) {
+    return in(bench, "packing", column, {{"batch", "16"}});
+  };
+  says("systems/fusion", fmt::format("{:.2f} µs to {:.2f} µs, batch 16, W 6144 × 4096",
+                                     packed("apart"), packed("together")));
+  const auto sampled = [&](const char* rule, const char* column) {
+    return in(bench, "sampling", column,
+              {{"rule", rule}, {"format", "bf16"}, {"rows", "512"}, {"vocabulary", "151936"}});
+  };
+  const char* const rule = "top-k 50, top-p 0.9";
+  says("systems/fusion", fmt::format("top-p 0.9 in {:.0f} µs, at {:.0f} % of the rate of a read",
+                                     1e3 * sampled(rule, "time"), 100 * sampled(rule, "fraction")));
+  says("systems/fusion",
+       fmt::format("that flat, it takes {:.0f} µs", 1e3 * sampled("top-p 0.9", "time")));
+  says("systems/fusion",
+       fmt::format("{:.0f} µs, 512 rows of 151936; apart, by simpler kernels, {:.0f} µs",
+                   1e3 * sampled(rule, "time"), sampled(rule, "apart")));
+}
+
 TEST_CASE("the table of fusions quotes what was recorded, here and elsewhere", "[figures]") {
   const auto time = [](const char* column) {
     return in(recorded_bench("fusion"), "fusions", column,

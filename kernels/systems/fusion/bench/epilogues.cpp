@@ -186,10 +186,11 @@ class Epilogues {
     const std::pair<const char*, std::vector<Product*>> ways[] = {
         {"three products", {all[0].get(), all[1].get(), all[2].get()}},
         {"one product", {all[3].get()}}};
-    for (const auto& [name, products] : ways) {
+    for (const auto& way : ways) {
+      const std::vector<Product*>& products = way.second;
       lab::Rung& rung =
-          plan.rungs.emplace_back(lab::Rung{.name = name, .why = "", .configurations = {}});
-      rung.variant = fmt::format("{} {}", name, batch);
+          plan.rungs.emplace_back(lab::Rung{.name = way.first, .why = "", .configurations = {}});
+      rung.variant = fmt::format("{} {}", way.first, batch);
       rung.check = "library";
       for (const TileSize size : {TileSize::narrow, TileSize::small, TileSize::large})
         rung.configurations.push_back({.name = tile_of(size), .make = [this, products, size] {

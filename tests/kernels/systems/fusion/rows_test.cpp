@@ -221,7 +221,7 @@ TEST_CASE("Row kernels: rows that many threads hold, and few", "[fusion]") {
     auto scale = lab::unwritten<float>(*device, 1);
     fusion::kernels_of(*device).rows_holding(
         *device, values, shape,
-        {x.span(), r.span(), g.span(), sum.span(), {}, codes.span(), scale.span()});
+        {x.span(), r.span(), g.span(), sum.span(), {}, codes.span(), scale.span(), {}});
     device->synchronize();
     CHECK(sum.download() == want.sum);
     // Another number of threads adds in another order: a scale may be rounded otherwise, codes by one.
