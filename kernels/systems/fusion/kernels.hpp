@@ -184,7 +184,7 @@ class Kernels : public simt::KernelSet {
   virtual void sample_apart(simt::Device& device, Dtype type, const SampleShape& shape,
                             const SampleRule& rule, simt::Span<const unsigned char> logits,
                             simt::Span<float> scratch, simt::Span<int> tokens) const = 0;
-  /// out = epilogue(X · Wᵀ); for SwiGLU W is in the order of swiglu_row. Asynchronous. Throws Error for a shape that is
+  /// out = epilogue(X · W^T); for SwiGLU W is in the order of swiglu_row. Asynchronous. Throws Error for a shape that is
   /// not allowed, and Error (unavailable) on a GPU other than Hopper.
   virtual void multiply(simt::Device& device, Epilogue epilogue, TileSize size,
                         const ProductShape& shape, const ProductArrays& arrays) const = 0;

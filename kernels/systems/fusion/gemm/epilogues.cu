@@ -1,6 +1,6 @@
 #pragma once
 
-// C = X · Wᵀ, and what follows it, in one launch: the kernel of the lesson hopper-gemm with other epilogues. A consumer has
+// C = X · W^T, and what follows it, in one launch: the kernel of the lesson hopper-gemm with other epilogues. A consumer has
 // a tile's sums in its registers before it stores them, so what follows costs no trip of C to memory.
 //
 //   bias, residual   C + a number per column, or per number. Half of them are loaded before the products, the rest after

@@ -10,7 +10,7 @@
 /// The host's side of products with an epilogue.
 namespace tilestep::fusion {
 
-/// What follows a product C = X · Wᵀ, of BF16 with sums in FP32.
+/// What follows a product C = X · W^T, of BF16 with sums in FP32.
 enum class Epilogue {
   none,      ///< C
   bias,      ///< C + bias, a number per column
