@@ -12,7 +12,7 @@
 ///     rounds.tell(x)                 x, the same in all lanes, to all other warps; a barrier of all
 ///     rounds[i]                      what warp i has told, until the next but one tell()
 ///     rounds.part(sum, add)          a sum that begins with `sum`, of this lane's part of what was told
-///     simt::Exchange<T> mail(all, own, cluster, at, group)
+///     simt::Exchange<T> mail(all, own, cluster, at)
 ///                                    the same in two halves, between which a warp can do other work: no barrier of all
 ///                                    threads. A block has a group of warps for each threadIdx.y
 ///     mail.begin()                   by all threads, once

@@ -12,7 +12,7 @@ using namespace tilestep;
 using tests::contains;
 using tests::error_of;
 
-TEST_CASE("a peer's script is that of a folder, or the one built in", "[peer_process]") {
+TEST_CASE("a peer's script is that of a folder, or the one built in", "[lab]") {
   const tests::StandIn stand("fusion.py", "read -r line; echo '{\"ms\": [1, 2]}'");
   lab::ScriptPeer peer("fusion.py");
   CHECK(lab::numbers_of(peer.ask({{"rung", "eager"}}), "ms") == std::vector<double>{1, 2});
@@ -37,8 +37,7 @@ TEST_CASE("a peer's script is that of a folder, or the one built in", "[peer_pro
   CHECK(contains(error_of([] { lab::ScriptPeer("fusion.py"); }), "/nowhere/python"));
 }
 
-TEST_CASE("a peer's answer has the numbers that were asked for, or a sentence says so",
-          "[peer_process]") {
+TEST_CASE("a peer's answer has the numbers that were asked for, or a sentence says so", "[lab]") {
   const auto said = [](const char* answer, std::size_t count) {
     return error_of([&] { lab::numbers_of(nlohmann::json::parse(answer), "ms", count); });
   };
@@ -50,7 +49,7 @@ TEST_CASE("a peer's answer has the numbers that were asked for, or a sentence sa
   CHECK(contains(said("{\"ms\": 1}", 0), "at least one number"));
 }
 
-TEST_CASE("lines of code are neither blank nor comments", "[peer_process]") {
+TEST_CASE("lines of code are neither blank nor comments", "[lab]") {
   CHECK(lab::lines_of_code("") == 0);
   CHECK(lab::lines_of_code("a\n\n  // b\n  c  // d\n# e\n#include <f>\n  ") == 3);
 }

@@ -125,6 +125,28 @@ __global__ void shared_ring(const __grid_constant__ hopper::TensorMap map, Globa
   if (fault != ClusterFault::no_last) hopper::cluster_barrier();
 }
 
+/// Each block sends its number from 1 on to all, and adds up what came.
+__global__ void send_around(Global<double> sums, int blocks, ClusterFault fault) {
+  const unsigned base = shared_address(dynamic_shared<double>(2 + 8));
+  const auto numbers = hopper::staged<double>(base + 16, 8, "the numbers");
+  const unsigned rank = hopper::rank_in_cluster(), block = threadIdx.x;
+  if (threadIdx.x == 0) {
+    hopper::barrier_init(base, 1);
+    hopper::arrive_expecting(base, 8 * blocks);
+  }
+  hopper::publish_barriers();
+  hopper::cluster_barrier();
+  const unsigned further = fault == ClusterFault::far_arrival ? 1 : 0;
+  if (block < static_cast<unsigned>(blocks)) {
+    hopper::store_at(base + 16 + 8 * rank, base, block + further, static_cast<double>(rank + 1));
+  }
+  if (fault != ClusterFault::full_wait) hopper::wait_for(base, 0);
+  double sum = 0;
+  for (int i = 0; i < blocks; ++i) sum += numbers[i];
+  if (threadIdx.x == 0) sums[static_cast<int>(rank)] = sum;
+  hopper::cluster_barrier();
+}
+
 /// Uses memory that a cluster's blocks do not have under emulation.
 __global__ void with_static_shared(Global<float> out) {
   __shared__ Array<float, 32> cells;

@@ -104,6 +104,34 @@ TEST_CASE("hopper: blocks of a cluster read and write each other's memory", "[ho
   CHECK(missing_in(unmet, {"all_to_all: ", "of its cluster", "cluster_barrier()"}) == "");
 }
 
+std::vector<double> sent_around(const EmulationOptions& options, unsigned blocks,
+                                ClusterFault fault = ClusterFault::none) {
+  const auto device = make_emulated_device({}, options);
+  Buffer<double> sums(*device, blocks);
+  launch(*device,
+         {.name = "send_around",
+          .grid = {blocks},
+          .block = {32},
+          .shared_bytes = 80,
+          .cluster = blocks},
+         emulated_backend::send_around, global(sums.span(), "sums"), static_cast<int>(blocks),
+         fault);
+  return sums.download();
+}
+
+TEST_CASE("hopper: numbers sent to a block count at its barrier", "[hopper]") {
+  for (const unsigned blocks : {2u, 4u, 8u}) {
+    const std::vector<double> sums(blocks, blocks * (blocks + 1) / 2.0);
+    for (const EmulationOptions& options : all_completions()) {
+      CHECK(sent_around(options, blocks) == sums);
+    }
+  }
+  names([](const EmulationOptions& options) { sent_around(options, 2, ClusterFault::full_wait); },
+        {"send_around: thread (", "nothing tells this thread that it is done"});
+  names([](const EmulationOptions& options) { sent_around(options, 2, ClusterFault::far_arrival); },
+        {"send_around: ", "at block 2 of its cluster, which has 2 (allowed: 0–1"});
+}
+
 template <int kBlocks>
 std::vector<float> ring_sums(const EmulationOptions& options,
                              ClusterFault fault = ClusterFault::none) {
