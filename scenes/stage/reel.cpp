@@ -33,6 +33,7 @@ std::string name_of(const picture::Box& box) {
 
 void Reel::forget() {
   casts_.clear();
+  chooses_.reset();
   stills_.clear();
 }
 
@@ -87,6 +88,13 @@ const std::vector<picture::Key>& Reel::cast(const picture::Picture& picture) {
 picture::Placed Reel::placed(const View& view, const picture::Area& area) {
   const picture::Picture picture = scene_->picture(extent(), view);
   return picture::place(picture, area, ui::PictureMetrics(), cast(picture));
+}
+
+bool Reel::chooses(const View& view) {
+  if (shot_.of != Shot::step) return shot_.of == Shot::named;
+  if (!chooses_ || !(chooses_->first == view))
+    chooses_.emplace(view, !scene_->picture(extent(), view).subject.empty());
+  return chooses_->second;
 }
 
 const std::vector<Reel::Aside>& Reel::aside(const View& view, const picture::Area& area) {

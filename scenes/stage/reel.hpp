@@ -52,6 +52,8 @@ class Reel {
     picture::Area area;
     picture::Placed drawn;
   };
+  /// Whether the shot is about something, so that boxes may stand aside.
+  bool chooses(const View& view);
   /// The boxes that stand aside at rest, in the strip of `area`.
   const std::vector<Aside>& aside(const View& view, const picture::Area& area);
 
@@ -88,7 +90,8 @@ class Reel {
   std::unique_ptr<Scene> scene_;
   std::optional<picture::Extent> extent_;
   Shot shot_;
-  std::vector<Cast> casts_;  ///< in `area_`
+  std::vector<Cast> casts_;                       ///< in `area_`
+  std::optional<std::pair<View, bool>> chooses_;  ///< of the last view
   std::shared_ptr<const picture::Picture> earlier_;
   std::string earlier_name_;
   bool shares_ = false;

@@ -198,7 +198,7 @@ void ScenePlayer::draw_compared(const Moment& now, picture::Area area) {
   }
   const Moment theirs = pinned_moment(now);
   const View here = view(now.cursor), there{theirs.cursor, picks_};
-  const picture::Area all = shown_.of == Shot::all ? area : ui::strip_of(area, 1).left;
+  const picture::Area all = run_.chooses(here) ? ui::strip_of(area, 1).left : area;
   const auto [upper, lower] = halves_of(all, how == Arrangement::below);
   pinned_->use(below_label(upper), scale, &run_);
   run_.use(below_label(lower), scale, &*pinned_);
