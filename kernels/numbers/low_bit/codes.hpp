@@ -211,14 +211,19 @@ __device__ inline void write_scale(const Scales<std::uint8_t>& scales, int group
   }
 }
 
-/// 6 bits each of a super-block's eight scales and eight minima, in 12 bytes: those of the last four are split. By four
-/// threads, number `i` of them with those of groups i and i + 4.
+/// 6 bits each of a super-block's eight scales and eight minima, in 12 bytes: those of the last four are split. Of groups
+/// i and i + 4, bytes i, i + 4 and i + 8 of them.
+__device__ inline unsigned six_bits_of(unsigned early, unsigned late) {
+  const unsigned s0 = early & 63, m0 = early >> 6, s1 = late & 63, m1 = late >> 6;
+  return s0 | s1 >> 4 << 6 | m0 << 8 | m1 >> 4 << 14 | (s1 & 15) << 16 | (m1 & 15) << 20;
+}
+/// By four threads, number `i` of them.
 __device__ inline void write_six_bits(simt::Global<std::uint8_t> block, int i, unsigned early,
                                       unsigned late) {
-  const unsigned s0 = early & 63, m0 = early >> 6, s1 = late & 63, m1 = late >> 6;
-  block[4 + i] = static_cast<std::uint8_t>(s0 | s1 >> 4 << 6);
-  block[8 + i] = static_cast<std::uint8_t>(m0 | m1 >> 4 << 6);
-  block[12 + i] = static_cast<std::uint8_t>((s1 & 15) | (m1 & 15) << 4);
+  const unsigned bytes = six_bits_of(early, late);
+  for (int j = 0; j < 3; ++j) {
+    block[4 + 4 * j + i] = static_cast<std::uint8_t>(bytes >> 8 * j & 0xFFu);
+  }
 }
 
 // ---- a thread's eight weights -------------------------------------------------------------------

@@ -109,6 +109,6 @@ Chosen chosen_of(std::string_view text);
 /// As the bench measured them on an H200: bytes per microsecond of a kernel that streams, and microseconds of a
 /// launch within a graph.
 inline constexpr double kBytesPerMicrosecond = 4.2e6;
-inline constexpr double kMicrosecondsPerLaunch = 1.3;
+inline constexpr double kMicrosecondsPerLaunch = 1.1;
 
 }  // namespace tilestep::fusion

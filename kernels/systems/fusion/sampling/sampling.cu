@@ -59,7 +59,7 @@ __host__ __device__ constexpr Places places_of(int warps, int segments, int byte
                                                bool lists) {
   Places at{};
   at.told = 16 + static_cast<int>(sizeof(Bounds)) * kMostCluster;
-  at.records = at.told + Rounds::bytes(warps, 1);
+  at.records = at.told + Rounds::bytes(warps);
   at.candidates = at.records + (segments + 1) / 2 * 16;
   at.list = at.candidates + (lists ? 16 * kMostCandidates : 0);
   const int list = kMostListed * bytes_of_pack, ranks = 8 * kMostCandidates;
@@ -448,7 +448,7 @@ __global__ void __launch_bounds__(kMostSampleThreads, 2)
   const Mass random = numeric::philox(sampling.seed, static_cast<unsigned>(number));
   const float reference = reference_of(largest, sampling.scale);
   const bool weighed = weighs && fabsf(reference) < 0x1p20f;  // and rounded by little
-  Rounds rounds(warps, warp, 1, static_cast<std::size_t>(place.told));
+  Rounds rounds(warps, warp, static_cast<std::size_t>(place.told));
   if (weighed && !lists) {
     if (warp > 0) return;
     rescale(masses, segments, reference, sampling.scale);
