@@ -470,5 +470,5 @@ TEST_CASE("the ledger of fusion predicts with what was recorded", "[figures]") {
     launches += fewer;
   }
   // Runs are recorded with this number, so it can only be as good as the recording before.
-  CHECK(fusion::kMicrosecondsPerLaunch == Approx(saved / launches).epsilon(0.2));
+  CHECK(fusion::kMicrosecondsPerLaunch == Approx(saved / launches).epsilon(0.1));
 }
