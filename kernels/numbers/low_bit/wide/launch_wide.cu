@@ -17,7 +17,7 @@ void start_quantize_wide(simt::Device& device, const Matrix& matrix,
   const auto codes = simt::global(out.codes, "codes");
   with_format(out.format, [&](auto format) {
     if constexpr (format == Format::q4_k) {
-      simt::launch(device, blocks(kRounds), quantize_q4_k_wide, w, matrix, codes);
+      simt::launch(device, blocks(kRounds * kChunks), quantize_q4_k_wide, w, matrix, codes);
     } else {
       simt::launch(device, blocks(kChunks), quantize_wide<format>, w, matrix, out.group,
                    ranges_of(out), codes, written_scales(out));

@@ -311,14 +311,18 @@ __device__ inline unsigned transposed(unsigned word) {
                : simt::permute_bytes(two, others, 0x5410);
 }
 
+/// A lane's part of a super-block: two words of codes, its group's scale and minimum, and what they count in.
+struct SuperPart {
+  uint2 codes;
+  unsigned bits, units;
+};
+
 /// A super-block has 16 lanes, a group two of them.
-__device__ inline void quantize_q4_k_chunk(const Pairs& w, bool inside,
-                                           simt::Global<std::uint8_t> block) {
+__device__ inline SuperPart q4_k_part(const Pairs& w) {
   constexpr unsigned kLanes = kSuperBlock / kWide;
-  const unsigned lane = threadIdx.x % kLanes;  // of the super-block
   // Of a group's two lanes the even one looks after the scale, the odd one after the minimum.
   const Range range = wide_range(w, 2);
-  const bool is_odd = lane % 2 != 0;
+  const bool is_odd = threadIdx.x % 2 != 0;
   const float low = fminf(range.low, 0.0f);
   const float spread = fmaxf(range.high, 0.0f) - low;
   const float wanted = is_odd ? -low : quotient(spread, 15.0f, 1 / 15.0f);
@@ -328,13 +332,15 @@ __device__ inline void quantize_q4_k_chunk(const Pairs& w, bool inside,
   }
   const unsigned unit = simt::pack_fp16(quotient(most, 63.0f, 1 / 63.0f), 0.0f);
   const float number = simt::unpack_fp16(unit, 0);
-  const unsigned code =
-      number > 0 ? whole(quotient(wanted, number, reciprocal(number)), 0.0f, 63.0f) : 0u;
-  const unsigned own = unit | code << 16;
+  // By 0 there is no quotient, and no number is 0 in whole ones.
+  const unsigned own = unit | whole(quotient(wanted, number, reciprocal(number)), 0.0f, 63.0f)
+                                  << 16;
   const unsigned other_lane = __shfl_xor_sync(kAllLanes, own, 1);
   const unsigned of_scale = is_odd ? other_lane : own, of_minimum = is_odd ? own : other_lane;
-  const unsigned both = simt::permute_bytes(of_scale, of_minimum, 0x5410);
-  const Scale scale = q4_k_scale(both, of_scale >> 16, of_minimum >> 16);
+  SuperPart part;
+  part.units = simt::permute_bytes(of_scale, of_minimum, 0x5410);
+  const Scale scale = q4_k_scale(part.units, of_scale >> 16, of_minimum >> 16);
+  part.bits = scale.bits;
 
   float x[kWide];
   const float by = scale.step > 0 ? simt::near_reciprocal(15.0f * scale.step) : 0.0f,
@@ -346,7 +352,7 @@ __device__ inline void quantize_q4_k_chunk(const Pairs& w, bool inside,
   for (int i = 0; i < 4; ++i) bytes[i] = with_ones<8>(x, 4 * i);
   // Of 64 weights the first 32 have the bytes' low halves, the others the high ones. Lanes that share bytes store half of
   // them each.
-  const bool is_high = lane % 4 >= 2;
+  const bool is_high = threadIdx.x % 4 >= 2;
   const unsigned times = is_high ? 16 : 1, other_times = is_high ? 1 : 16;
   unsigned word[2];
   for (int i = 0; i < 2; ++i) {
@@ -354,39 +360,65 @@ __device__ inline void quantize_q4_k_chunk(const Pairs& w, bool inside,
     word[i] = (is_high ? bytes[2 + i] : bytes[i]) * times +
               (other * other_times - 17 * at_each(kOnesBits, 8));
   }
-  const unsigned first = threadIdx.x % 32 - lane + lane % 4 * 2;
-  const unsigned early = __shfl_sync(kAllLanes, scale.bits, first);
-  const unsigned late = __shfl_sync(kAllLanes, scale.bits, first + 8);
-  // Lane i of four has byte i of each of the four words before the codes.
-  const unsigned head = transposed(six_bits_of(early, late) | (both >> lane % 4 * 8) << 24);
-  if (!inside) return;
-  simt::as<uint2>(block + 16)[static_cast<int>(lane / 4 * 4 + lane % 2 * 2 + (is_high ? 1 : 0))] =
-      make_uint2(word[0], word[1]);
-  if (lane < 4) simt::as<unsigned>(block)[static_cast<int>((lane + 1) % 4)] = head;
+  part.codes = make_uint2(word[0], word[1]);
+  return part;
 }
 
-/// A block's chunks are loaded while those before them become codes: in a loop, since in a row the compiler moves loads
-/// down to where their numbers are used. Three: with 2, 4 or 8 it is 3 to 7 % slower, blocks then begin a power of two
-/// apart.
-constexpr int kRounds = 3;
+/// Of two super-blocks the four words before the codes: by the first four lanes those of one, by the next four those of
+/// the other.
+__device__ inline unsigned heads_of(const SuperPart& first, const SuperPart& second) {
+  const unsigned lane = threadIdx.x % 16, from = threadIdx.x % 32 - lane + lane % 4 * 2;
+  const unsigned bits = first.bits | second.bits << 16, shift = lane % 8 >= 4 ? 16 : 0;
+  const unsigned early = __shfl_sync(kAllLanes, bits, from) >> shift & 0xFFFu;
+  const unsigned late = __shfl_sync(kAllLanes, bits, from + 8) >> shift & 0xFFFu;
+  const unsigned units = shift != 0 ? second.units : first.units;
+  // Lane i of four has byte i of each word, and then word i + 1, the last lane the first.
+  return transposed(six_bits_of(early, late) | (units >> lane % 4 * 8) << 24);
+}
+
+/// A block's chunks, two of a thread at a time, are loaded while those before them become codes: in a loop, since in a row
+/// the compiler moves loads down to where their numbers are used.
+constexpr int kRounds = 4;
 
 __global__ void __launch_bounds__(kWideThreads)
     quantize_q4_k_wide(Weights weights, Matrix matrix, simt::Global<std::uint8_t> blocks) {
-  constexpr int kLanes = kSuperBlock / kWide, kApart = kWideThreads / kLanes * kSuperBlockBytes;
+  constexpr unsigned kLanes = kSuperBlock / kWide;
+  constexpr int kApart = kWideThreads / static_cast<int>(kLanes) * kSuperBlockBytes;
   const int chunks = matrix.rows * (matrix.columns / kWide);
-  int chunk = static_cast<int>(blockIdx.x * kRounds * kWideThreads + threadIdx.x);
-  auto block = blocks + static_cast<std::ptrdiff_t>(chunk / kLanes) * kSuperBlockBytes;
-  Pairs w, ahead;
-  load_pairs(weights, min(chunk, chunks - 1), w);
+  const unsigned lane = threadIdx.x % kLanes;  // of the super-block
+  const unsigned code = lane / 4 * 4 + lane % 2 * 2 + lane / 2 % 2;
+  int chunk = static_cast<int>(blockIdx.x * kRounds * kChunks * kWideThreads + threadIdx.x);
+  auto block = blocks + static_cast<std::ptrdiff_t>(static_cast<unsigned>(chunk) / kLanes) *
+                            kSuperBlockBytes;
+  const auto load = [&](int at, Pairs(&w)[kChunks]) {
+    for (int i = 0; i < kChunks; ++i) {
+      load_pairs(weights, min(at + i * kWideThreads, chunks - 1), w[i]);
+    }
+  };
+  Pairs w[kChunks], ahead[kChunks];
+  load(chunk, w);
 #pragma unroll 1
   for (int round = 1;; ++round) {
-    if (round < kRounds) load_pairs(weights, min(chunk + kWideThreads, chunks - 1), ahead);
-    quantize_q4_k_chunk(w, chunk < chunks, block);
+    if (round < kRounds) load(chunk + kChunks * kWideThreads, ahead);
+    const SuperPart parts[kChunks] = {q4_k_part(w[0]), q4_k_part(w[1])};
+    const unsigned head = heads_of(parts[0], parts[1]);
+#pragma unroll
+    for (int i = 0; i < kChunks; ++i) {
+      if (chunk + i * kWideThreads >= chunks) continue;
+      const auto own = block + i * kApart;
+      simt::as<uint2>(own + 16)[static_cast<int>(code)] = parts[i].codes;
+      if (static_cast<int>(lane / 4) == i) {
+        simt::as<unsigned>(own)[static_cast<int>((lane + 1) % 4)] = head;
+      }
+    }
     if (round == kRounds) return;
 #pragma unroll
-    for (int i = 0; i < kWide / 2; ++i) w[i] = ahead[i];
-    chunk += kWideThreads;
-    block += kApart;
+    for (int i = 0; i < kChunks; ++i) {
+#pragma unroll
+      for (int j = 0; j < kWide / 2; ++j) w[i][j] = ahead[i][j];
+    }
+    chunk += kChunks * kWideThreads;
+    block += kChunks * kApart;
   }
 }
 

@@ -13,7 +13,7 @@
 // before it weigh whether it is the token. Without top-k and top-p the records lead to a segment, which is read again.
 //
 // Where more logits are kept than the list and the candidates have room for, the first block searches the row in
-// memory, a pass for each bit (search_row). Masses of candidates are whole numbers and segments are the same in every
+// memory: each pass narrows down the least logit that is kept to one of 256 bins (search_row). Masses of candidates are whole numbers and segments are the same in every
 // launch: the token depends neither on an order nor on the launch's shape.
 
 #include "kernels/systems/fusion/sampling/row.hpp"
@@ -33,11 +33,8 @@ struct Sampling {
 
 // ---- shared memory ------------------------------------------------------------------------------
 
-/// What a warp tells the others of its block.
-struct alignas(16) Told {
-  Mass first, second;
-};
-using Rounds = simt::Rounds<Told>;
+/// What warps of a block tell each other.
+using Rounds = simt::Rounds<Mass>;
 
 /// A bound on the k-th largest logit as a block knows it: its own k-th; and its own k / cluster-th, which counts once
 /// all blocks have as many.
@@ -176,11 +173,8 @@ __device__ inline Mass needed(const Sampling& sampling, Mass total) {
   const Mass part = numeric::high_product(sampling.top_p, total);
   return part > 0 ? part : 1;
 }
-__device__ inline Mass first_sum(const Rounds& rounds) {
-  return over_warp(rounds.part(Mass{0}, [](Mass sum, Told one) { return sum + one.first; }));
-}
-__device__ inline Mass second_sum(const Rounds& rounds) {
-  return over_warp(rounds.part(Mass{0}, [](Mass sum, Told one) { return sum + one.second; }));
+__device__ inline Mass told_sum(const Rounds& rounds) {
+  return over_warp(rounds.part(Mass{0}, sum_of));
 }
 
 /// The token, from the `count` largest logits and the mass of all. False if a nucleus needs more of them.
@@ -210,8 +204,8 @@ __device__ bool pick_candidate(const Sampling& sampling, const Weights& weight, 
     larger[i] = in ? mass : kOut;
     if (in) mine += own.mass;
   }
-  rounds.tell({over_warp(mine), 0});
-  const Mass known = first_sum(rounds);
+  rounds.tell(over_warp(mine));
+  const Mass known = told_sum(rounds);
   Mass need = kOut;
   if (sampling.by_mass) {
     need = needed(sampling, sampling.top_k > 0 ? known : total);
@@ -222,8 +216,8 @@ __device__ bool pick_candidate(const Sampling& sampling, const Weights& weight, 
     if (larger[i] >= need) candidates[i].mass = 0;
     mine += candidates[i].mass;
   }
-  rounds.tell({over_warp(mine), 0});
-  const Mass target = numeric::high_product(random, first_sum(rounds));
+  rounds.tell(over_warp(mine));
+  const Mass target = numeric::high_product(random, told_sum(rounds));
   for (int i = me; i < count; i += threads) {
     const Candidate own = candidates[i];
     Mass before = 0;
@@ -236,52 +230,124 @@ __device__ bool pick_candidate(const Sampling& sampling, const Weights& weight, 
   return true;
 }
 
-/// The token by passes over the row in memory: the least logit that is kept, a bit in each pass; then the masses of
-/// segments. `total` is the mass of all logits, 0 if it is not known.
+constexpr int kBins = 256;
+
+/// A bin's mass is in two words, as shared memory adds words.
+__device__ inline void add_to(simt::Shared<unsigned> bins, int bin, Mass mass) {
+  const auto low = static_cast<unsigned>(mass);
+  const unsigned before = atomicAdd(&bins[bin], low);
+  const unsigned high = static_cast<unsigned>(mass >> 32) + (before + low < before ? 1 : 0);
+  if (high != 0) atomicAdd(&bins[kBins + bin], high);
+}
+/// By a warp: the first bin up to which there is `need`, or the last one; and what those before it have.
+struct Reached {
+  int bin;
+  Mass before;
+};
+__device__ inline Reached reached_in(simt::Shared<const unsigned> bins, Mass need) {
+  constexpr int kEach = kBins / 32;
+  const auto mass = [&](int i) { return static_cast<Mass>(bins[kBins + i]) << 32 | bins[i]; };
+  const int first = static_cast<int>(threadIdx.x % 32) * kEach;
+  Mass mine = 0;
+  for (int i = 0; i < kEach; ++i) mine += mass(first + i);
+  const Mass upto = simt::up_to_lane(mine);
+  const auto lanes = __ballot_sync(kWholeWarp, upto >= need ? 1 : 0);
+  const int lane = lanes != 0 ? __ffs(static_cast<int>(lanes)) - 1 : 31;
+  Reached reached{first, upto - mine};
+  while (reached.bin < first + kEach - 1 && reached.before + mass(reached.bin) < need) {
+    reached.before += mass(reached.bin++);
+  }
+  return {__shfl_sync(kWholeWarp, reached.bin, lane),
+          __shfl_sync(kWholeWarp, reached.before, lane)};
+}
+
+/// By a block: use(segment, batch) for each segment.
+template <class Row, class Use>
+__device__ void each_segment(const Row& row, int segments, const Use& use) {
+  const int warps = static_cast<int>(blockDim.x / 32);
+#pragma unroll 1
+  for (int i = static_cast<int>(threadIdx.x / 32); i < segments; i += warps) {
+    typename Row::Batch batch;
+    row.load(i, batch);
+    use(i, batch);
+  }
+}
+
+/// The token by passes over the row in memory: the least logit that is kept, then the masses of segments. `total` is the
+/// mass of all logits, 0 if it is not known.
 template <class Row>
 __device__ void search_row(const Row& row, const Sampling& sampling, const Weights& weight,
-                           Rounds& rounds, simt::Shared<Mass> masses, Mass total, Mass random,
-                           simt::Global<int> token) {
+                           Rounds& rounds, simt::Shared<Mass> masses, simt::Shared<unsigned> bins,
+                           Mass total, Mass random, simt::Global<int> token) {
   using Pack = typename Row::Pack;
   constexpr Dtype kType = Row::kType;
-  const int warps = static_cast<int>(blockDim.x / 32);
-  // What reaches a key: its mass and number.
+  // The mass of what reaches a key.
   const auto measure = [&](unsigned key) {
     const float least = logit_of<kType>(key);
-    int count = 0;
     Mass mass = 0;
-    for (int segment = rounds.own(); segment < sampling.segments; segment += warps) {
-      typename Row::Batch batch;
-      row.load(segment, batch);
+    each_segment(row, sampling.segments, [&](int segment, const typename Row::Batch& batch) {
       Mass own = 0;
 #pragma unroll
-      for (int p = 0; p < Row::kPacks; ++p) {
-        typename Pack::Numbers x;
-        Pack::unpack(batch[p], x);
-        for (int j = 0; j < Pack::kNumbers; ++j) count += x[j] >= least ? 1 : 0;
-        own += mass_of<Pack>(batch[p], weight, least);
-      }
+      for (int p = 0; p < Row::kPacks; ++p) own += mass_of<Pack>(batch[p], weight, least);
       mass += own;
       own = over_warp(own);
       if (row.lane == 0) masses[segment] = own;
+    });
+    rounds.tell(over_warp(mass));
+  };
+  // The largest key from `low` on up to which, from `high` down, there is `need` of mass, or so many logits.
+  const auto least_key = [&](unsigned low, unsigned high, Mass need, bool by_mass) {
+    // At first bins are as wide in their weights' logarithms: logits differ less than the exponents of all numbers.
+    bool by_weight = weight.largest < INFINITY;
+    while (low < high) {
+      const int shift = max(24 - __clz(static_cast<int>(high - low)), 0);
+      const auto bin_of = [&](unsigned key) {
+        if (!by_weight) return static_cast<int>((high - key) >> shift);
+        const float below = (weight.largest - logit_of<kType>(key)) * weight.scale;
+        return static_cast<int>(fminf(below * 5.0f, kBins - 1.0f));
+      };
+      __syncthreads();  // what stood here has been read by all
+      for (int i = static_cast<int>(threadIdx.x); i < 2 * kBins;
+           i += static_cast<int>(blockDim.x)) {
+        bins[i] = 0;
+      }
+      __syncthreads();  // all bins must be empty before anything is added
+      each_segment(row, sampling.segments, [&](int, const typename Row::Batch& batch) {
+#pragma unroll
+        for (int p = 0; p < Row::kPacks; ++p) {
+          typename Pack::Numbers x;
+          Pack::unpack(batch[p], x);
+#pragma unroll
+          for (int j = 0; j < Pack::kNumbers; ++j) {
+            const unsigned key = key_of<kType>(x[j]);
+            if (key < low || key > high) continue;
+            const Mass mass = by_mass ? whole_mass(weight(x[j])) : 1;
+            if (mass != 0) add_to(bins, bin_of(key), mass);
+          }
+        }
+      });
+      __syncthreads();  // all must have been added before any warp reads
+      const Reached reached = reached_in(bins, need);
+      need -= reached.before;
+      const unsigned end =
+          largest_of(low, high, [&](unsigned key) { return bin_of(key) >= reached.bin; });
+      if (bin_of(low) > reached.bin) {
+        low = largest_of(low, high, [&](unsigned key) { return bin_of(key) > reached.bin; }) + 1;
+      }
+      high = end;
+      by_weight = false;
     }
-    rounds.tell({over_warp(mass), static_cast<Mass>(__reduce_add_sync(kWholeWarp, count))});
+    return low;
   };
   const unsigned top = key_of<kType>(weight.largest);
   unsigned kept = kLowestKey<kType>;
-#pragma unroll 1
-  for (int turn = 0; turn < 2; ++turn) {
-    const bool by_mass = turn > 0;
-    if (by_mass ? !sampling.by_mass : sampling.top_k == 0) continue;
-    auto need = static_cast<Mass>(sampling.top_k);
-    if (by_mass) {
+  if (sampling.top_k > 0) kept = least_key(kept, top, static_cast<Mass>(sampling.top_k), false);
+  if (sampling.by_mass) {
+    if (sampling.top_k > 0 || total == 0) {
       measure(kept);
-      need = needed(sampling, sampling.top_k > 0 || total == 0 ? first_sum(rounds) : total);
+      total = told_sum(rounds);
     }
-    kept = largest_of(kept, top, [&](unsigned tried) {
-      measure(tried);
-      return (by_mass ? first_sum(rounds) : second_sum(rounds)) >= need;
-    });
+    kept = least_key(kept, top, needed(sampling, total), true);
   }
   measure(kept);
   if (threadIdx.x >= 32) return;
@@ -458,8 +524,8 @@ __global__ void __launch_bounds__(kMostSampleThreads, 2)
   Mass total = 0;
   if (weighed) {
     if (warp == 0) total = rescale(masses, segments, reference, sampling.scale);
-    rounds.tell({total, 0});
-    total = first_sum(rounds);
+    rounds.tell(total);
+    total = told_sum(rounds);
   }
   if (lists && found <= kMostCandidates && (weighed || !weighs)) {
     const auto ranks =
@@ -469,7 +535,8 @@ __global__ void __launch_bounds__(kMostSampleThreads, 2)
       return;
     }
   }
-  search_row(row, sampling, weight, rounds, masses, total, random, token);
+  search_row(row, sampling, weight, rounds, masses, list_of(unsigned{}, place.list), total, random,
+             token);
 }
 
 }  // namespace tilestep::fusion::SIMT_BACKEND
