@@ -81,14 +81,14 @@ std::string FusionScene::sentence(Cursor cursor) const {
     const Sums sums = sums_of(at);
     const std::string what = operations(at);
     if (phase(cursor) == Phase::read)
-      return fmt::format("Kernel {}, {}: {} per number come from memory.", at + 1, what,
+      return fmt::format("Kernel {}, {}, reads {} per number.", at + 1, what,
                          bytes_text(sums.read));
     if (phase(cursor) == Phase::compute) {
-      return sums.saved > 0 ? fmt::format("Kernel {}, {}: {} per number stay on the chip.", at + 1,
+      return sums.saved > 0 ? fmt::format("Kernel {}, {}, keeps {} per number on the chip.", at + 1,
                                           what, bytes_text(sums.saved))
-                            : fmt::format("Kernel {}, {}: computed.", at + 1, what);
+                            : fmt::format("Kernel {}, {}, computes.", at + 1, what);
     }
-    return fmt::format("Kernel {}, {}: {} per number go to memory.", at + 1, what,
+    return fmt::format("Kernel {}, {}, writes {} per number.", at + 1, what,
                        bytes_text(sums.written));
   }
   const auto now = static_cast<Step>(step(cursor));
