@@ -30,9 +30,10 @@ Plan plan_for(float width, float height, const LayoutMode& mode, bool two_rows, 
   constexpr float kLeastPicture = 264, kLeastAsked = 236;
   const float least_card = mode.tells ? 48 : 84, card = mode.card / scale + 24;
   const float fixed = plan.header + plan.margin + plan.transport + 2 * plan.gap;
-  // While it is asked the knobs bear on nothing, and the numbers have room beside the steps.
+  // While it is asked, and over recorded plots, the knobs bear on nothing, and the numbers have room beside the steps.
   const bool low = height - fixed - plan.bar - plan.gap < card + kLeastPicture;
-  plan.bars = !(mode.presenter && asks && low);
+  constexpr float kLowForPlots = 600;
+  plan.bars = !(mode.presenter && (mode.plots ? height < kLowForPlots : asks && low));
   const float room = height - fixed - (plan.bars ? plan.bar + plan.gap : 0);
   const float most =
       std::max(84.0f, std::min(height * 0.34f, room - (asks ? kLeastAsked : kLeastPicture)));

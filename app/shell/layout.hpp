@@ -39,9 +39,10 @@ struct Layout {
   Rect picture;
   Rect card;  ///< staged: the question or the stop, below the picture
   Rect transport;
-  Rect side;    ///< at a desk
-  Rect tabs;    ///< at a desk; staged: what lies over the picture
-  Rect bar;     ///< staged; empty where a question needs its room: its numbers are in the transport
+  Rect side;  ///< at a desk
+  Rect tabs;  ///< at a desk; staged: what lies over the picture
+  Rect
+      bar;  ///< staged; empty where a question or plots need its room: its numbers are in the transport
   Rect reader;  ///< with a reader
 };
 

@@ -166,7 +166,8 @@ LayoutMode ShellState::layout_mode() const {
   const auto desk = desks.find(session.chosen());
   const bool edits = tab == Tab::kernel && desk != desks.end() &&
                      (desk->second.edits || desk->second.assembly.form);
-  const bool plots = tab == Tab::measured || (staged() && tab == Tab::glossary);
+  const bool plots =
+      !staged() ? tab == Tab::measured : overlay && (tab == Tab::measured || tab == Tab::glossary);
   const bool card = session.lesson().gate.card().has_value();
   return {ui.look().presenter,
           reader,

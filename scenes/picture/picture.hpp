@@ -382,7 +382,8 @@ std::string_view name_of(Place place, bool brief = false);
 struct Layout {
   /// How its boxes are arranged. `either`: stacked, or side by side if the height does not suffice.
   /// `wished`: stacked, or side by side if only that gives them the size they wish for.
-  enum Flow : std::uint8_t { row, column, over, either, wished } flow = column;
+  /// `tall`: stacked, or side by side if type would have to be smaller for it.
+  enum Flow : std::uint8_t { row, column, over, either, wished, tall } flow = column;
   /// Its boxes share all its room by weight if each gets its least size: rows of a grid.
   bool even = false;
   bool close = false;  ///< its boxes are close together: rows of values

@@ -122,7 +122,8 @@ void Placer::measure(Node& node) const {
     const bool words = a.ticks || !a.group_name.empty() || !a.title.full.empty();
     if (lowest != &box || axis.second) continue;
     if (words) node.bottom = height(Face::note) + px(4);
-    const bool window = float(a.count) * px(a.least_slot) > area_.width();
+    const float widest = area_.width() - (box.left + box.right) * em_;
+    const bool window = float(a.count) * px(a.least_slot) > widest;
     const bool overview =
         window && std::any_of(box.marks.begin(), box.marks.end(), [&](const Mark& mark) {
           return use_of(mark).x == a.name && items_of(mark) && items_of(mark)->count == a.count;
@@ -168,12 +169,15 @@ Placer::Node* Placer::last_of_rank(Node& node, int rank) {
   return node.box->rank == rank ? &node : nullptr;
 }
 
-/// Where there is too little room type becomes smaller first, and what may stands side by side; then
-/// boxes go, those of the highest
-/// rank before others.
+/// Where there is too little room tall boxes stand side by side, then type becomes smaller, and what may stands side by
+/// side; then boxes go, those of the highest rank before others.
 void Placer::fold(Node& root) {
+  const bool headed = !picture_.headline.full.empty();
   const auto set = [&](bool dense) {
     dense_ = dense;
+    // The headline's room does not hang on its words, or all would move with them.
+    const float line = dense ? height(Face::bold) + px(2) : height(Face::section) + px(6);
+    root.area = {area_.x0, area_.y0 + (headed ? line : 0), area_.x1, area_.y1};
     em_ = height(dense ? Face::note : Face::body);
     gap_ = px(dense ? 5 : 10);
     measure(root);
@@ -181,6 +185,8 @@ void Placer::fold(Node& root) {
   lowest_.clear();
   find_lowest(root);
   set(false);
+  tall_ = fits(root);
+  measure(root);
   if (!fits(root)) set(true);
   if (root.least.y > root.area.height() + 0.5f) {
     turned_ = true;
@@ -462,11 +468,7 @@ Placed Placer::run() {
   out_.area = area_;
   Node root = tree(picture_.root);
   if (!off_.empty()) set_aside(root);
-  // The headline's room does not hang on its words, or all would move with them.
-  const float line = picture_.headline.full.empty() ? 0 : height(Face::section) + px(6);
-  root.area = {area_.x0, area_.y0 + line, area_.x1, area_.y1};
   fold(root);
-  if (dense_ && line > 0) root.area.y0 = area_.y0 + height(Face::bold) + px(2);
   lay(root, root.area);
   collect(root);
   make_spans();

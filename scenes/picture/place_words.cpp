@@ -73,6 +73,10 @@ void Placer::put_formulas(const Lines& m) {
     const bool current = items.state[k] == State::current;
     if (items.count <= fits || current) shown.push_back(k);
   }
+  // With what led to the current ones, as far as there is room.
+  while (!shown.empty() && shown.front() > 0 && std::ssize(shown) < fits) {
+    shown.insert(shown.begin(), shown.front() - 1);
+  }
   for (int k = 0; shown.empty() && k < fits; ++k) shown.push_back(k);
   shown.resize(std::min(shown.size(), static_cast<std::size_t>(fits)));
   const auto rows = float(shown.size());

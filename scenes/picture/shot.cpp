@@ -161,6 +161,23 @@ bool is_short_of_room(const Placed& placed) {
   });
 }
 
+/// An area with the labels of boxes that stand on its upper edge, so that its frame goes round them.
+Area with_labels(Area area, const Placed& placed) {
+  const Area marks = area;
+  for (const Words& words : placed.words) {
+    const Area& label = words.area;
+    const float reach = 0.4f * label.height();
+    const bool above = label.y0 < marks.y0 && label.y1 > marks.y0 - reach && label.x0 < marks.x1 &&
+                       label.x1 > marks.x0;
+    const bool of_box = std::any_of(placed.rooms.begin(), placed.rooms.end(),
+                                    [&](const Room& room) { return room.key == words.of.key; });
+    // A line of text has some room above its letters.
+    const float top = label.y0 + 0.25f * label.height();
+    if (above && of_box) area = joined(area, {label.x0, top, label.x1, label.y1});
+  }
+  return area;
+}
+
 }  // namespace
 
 const Box* box_of(const Box& box, const Key& key) {
@@ -179,6 +196,15 @@ std::vector<Key> boxes_of(const Picture& picture) {
   };
   note(picture.root);
   return keys;
+}
+
+bool is_bare(const Box& box) {
+  const bool marks = std::any_of(box.marks.begin(), box.marks.end(), [](const Mark& mark) {
+    const Items* items = items_of(mark);
+    const auto* curve = std::get_if<Curve>(&mark);
+    return curve != nullptr ? !curve->x.empty() : items != nullptr && items->count > 0;
+  });
+  return !marks && std::all_of(box.boxes.begin(), box.boxes.end(), is_bare);
 }
 
 bool is_name(const Box& box) {
@@ -275,7 +301,8 @@ Lit lit_by(const std::vector<std::string>& names, const Picture& picture,
   for (const Piece& piece : placed.pieces) look_at(piece.of);
   for (const Words& words : placed.words) look_at(words.of);
   for (const Room& room : placed.rooms) {
-    if (is_named(room.key)) lit.boxes.push_back(content_of(room.key, picture, placed));
+    if (!is_named(room.key)) continue;
+    lit.boxes.push_back(with_labels(content_of(room.key, picture, placed), placed));
   }
   return lit;
 }

@@ -15,6 +15,9 @@ const Box* box_of(const Box& box, const Key& key);
 /// All boxes of a picture, the outer ones first.
 std::vector<Key> boxes_of(const Picture& picture);
 
+/// Whether nothing is drawn in it yet.
+bool is_bare(const Box& box);
+
 /// A letter beside a strip: the strip's name, which stays with the strip.
 bool is_name(const Box& box);
 
@@ -38,7 +41,8 @@ Placed place(const Picture& picture, Area area, const Metrics& metrics,
 /// The area of the marks in a box and in its boxes; the box's own area if there are none.
 Area content_of(const Key& box, const Picture& picture, const Placed& placed);
 
-/// The things of a placed picture that names ("m", "stage_2") light, and what they are about; of boxes their areas.
+/// The things of a placed picture that names ("m", "stage_2") light, and what they are about; of boxes their areas,
+/// with the labels at their upper edges.
 struct Lit {
   std::vector<Key> keys;
   std::vector<Subject> subjects;

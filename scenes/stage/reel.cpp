@@ -19,10 +19,16 @@ float eased(double fraction) {
   return t * t * (3 - 2 * t);
 }
 
-/// What a box is called; of one of several the first label in it. Empty: it has no label, and comes with the whole picture alone.
+/// What a box is called: its label up to a colon, or a shorter form; of one of several the first label in it. Empty: it
+/// has no label, and comes with the whole picture alone.
 std::string name_of(const picture::Box& box) {
-  const picture::Text& label = box.label;
-  std::string name = picture::plain(label.brief.empty() ? label.full : label.brief);
+  const auto words = [](const std::vector<picture::Run>& label) {
+    const std::string all = picture::plain(label);
+    return all.substr(0, all.find(':'));
+  };
+  std::string name = words(box.label.full);
+  const std::string brief = words(box.label.brief);
+  if (!brief.empty() && brief.size() < name.size()) name = brief;
   for (const picture::Box& inner : box.boxes) {
     if (name.empty()) name = name_of(inner);
   }
@@ -144,8 +150,9 @@ Reel::Still& Reel::kept(const View& view) {
   const std::vector<picture::Key>& off = cast(made->picture);
   std::vector<Aside> aside;
   for (const picture::Key& key : off) {
-    const std::string name = name_of(*picture::box_of(made->picture.root, key));
-    if (!name.empty()) aside.push_back({key, name, {}, {}});
+    const picture::Box& box = *picture::box_of(made->picture.root, key);
+    const std::string name = name_of(box);
+    if (!name.empty() && !picture::is_bare(box)) aside.push_back({key, name, {}, {}});
   }
   // Two runs side by side have one strip.
   const picture::Area area = aside.empty() || shares_ ? area_ : ui::strip_of(area_, 1).left;

@@ -167,12 +167,13 @@ Strip strip_of(const Area& area, std::size_t count, const picture::Metrics& metr
                      ? metrics.px(22)
                      : std::clamp(kShare * area.height(), metrics.px(40), metrics.px(56)));
   const bool below = height * area.width() <= width * area.height();
-  const float across = below ? height : width, most = below ? width : std::round(metrics.px(56));
+  const float across = below ? height : width;
+  const float least = std::round(metrics.px(below ? 78 : 40)),
+              most = std::round(metrics.px(below ? 160 : 56));
   Strip strip{area, {}};
   (below ? strip.left.y1 : strip.left.x1) -= across + gap;
   const float from = below ? area.x0 : area.y0, room = below ? area.width() : area.height();
-  constexpr float kNarrowest = 0.7f;
-  const auto fitting = static_cast<std::size_t>((room + gap) / (kNarrowest * most + gap));
+  const auto fitting = static_cast<std::size_t>((room + gap) / (least + gap));
   count = std::min(count, fitting);
   const auto n = static_cast<float>(std::max(count, std::size_t{1}));
   const float along = std::min(most, std::floor((room - (n - 1) * gap) / n));
@@ -186,8 +187,10 @@ Strip strip_of(const Area& area, std::size_t count, const picture::Metrics& metr
 
 picture::Placed small(const picture::Box& box, const picture::Picture& picture, const Area& area) {
   constexpr float kScale = 0.22f;
+  picture::Box whole = box;
+  whole.rank = 0;  // it alone is drawn
   picture::Placed placed =
-      picture::place({{}, picture.axes, box}, below_name(area), SmallMetrics(kScale));
+      picture::place({{}, picture.axes, std::move(whole)}, below_name(area), SmallMetrics(kScale));
   if (placed.pieces.empty() && placed.strokes.empty()) {
     // Words alone: the lines that they are.
     for (const picture::Words& words : placed.words) {

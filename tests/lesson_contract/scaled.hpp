@@ -7,11 +7,14 @@
 
 namespace tilestep::contract {
 
-/// The stage beside the text at 1440x900, above it in presenter mode at 1280x720, at 1024x640, and at 150 %.
+/// The stage beside the text at 1440x900, over a stop's sentence in presenter mode at 1280x720 (whose type is half as
+/// large again), beside the text at 1024x640, and at 150 %.
 inline const std::pair<picture::Area, float> kStages[] = {{{0, 0, 766, 560}, 1.0f},
-                                                          {{0, 0, 1150, 330}, 1.0f},
-                                                          {{0, 0, 560, 400}, 1.0f},
-                                                          {{0, 0, 766, 420}, 1.5f}};
+                                                          {{0, 0, 1220, 396}, 1.5f},
+                                                          {{0, 0, 523, 372}, 1.0f},
+                                                          {{0, 0, 725, 498}, 1.5f}};
+/// And at 1024x640 above the tabs, while one steps.
+inline constexpr picture::Area kLowestStage = {0, 0, 648, 272};
 
 /// The window's type at a text size.
 class Scaled final : public picture::Metrics {

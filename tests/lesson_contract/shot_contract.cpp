@@ -33,8 +33,11 @@ constexpr std::pair<std::string_view, std::string_view> kSparse[] = {
     {"latency-hiding", "The wait is paid once"},
     {"latency-hiding", "What a kernel cannot see"},
     {"online-softmax", "Why not simply add up exp(s)?"},
+    {"online-softmax", "The past shrinks"},
     {"low-bit", "A row of weights"},
     {"low-bit", "Groups confine the damage, for half a bit"},
+    {"low-bit", "MXFP4: a scale of eight bits, a power of two"},
+    {"low-bit", "NVFP4: half the block, a finer scale"},
     {"low-bit", "Ternary: a sign or nothing"},
     {"low-bit", "What the layer makes of it, and what is left out"},
     {"flash-attention-3", "Copies run ahead"},
@@ -45,9 +48,11 @@ constexpr std::pair<std::string_view, std::string_view> kSparse[] = {
 
 constexpr float kStepSubject = 0.6f;
 constexpr float kRoomBesideStrip = 0.8f;  ///< of the picture, in the lowest room
-/// Lessons whose steps begin at 0 of an axis that stays over the run, and what is drawn there by then.
-constexpr std::pair<std::string_view, float> kSparseSteps[] = {{"latency-hiding", 0.005f},
-                                                               {"flash-attention-3", 0.05f}};
+/// Lessons whose steps begin at 0 of an axis that stays over the run, and what is drawn there by then; or whose numbers
+/// are small on an axis that stays over the path.
+constexpr std::pair<std::string_view, float> kSparseSteps[] = {
+    {"coalescing", 0.07f}, {"latency-hiding", 0.005f},   {"online-softmax", 0.1f},
+    {"low-bit", 0.06f},    {"flash-attention-3", 0.05f}, {"attention-backward", 0.11f}};
 
 /// Counts the points of a fine grid in some areas that something is drawn on.
 class Grid {
@@ -151,6 +156,7 @@ struct Group {
   Area area;
   bool lit = false;
   std::set<std::string> bands;
+  std::vector<const picture::Mark*> marks;
 };
 
 /// The picture's boxes in the shot, as a reader counts them.
@@ -177,12 +183,29 @@ class Standing {
   /// What is lit takes so much of the picture below its headline.
   float subject() const {
     float lit = 0;
-    Group all = groups_.empty() ? Group() : groups_.front();
-    for (const Group& group : groups_) {
-      if (group.lit) lit += group.area.width() * group.area.height();
-      add(all, group);
+    for (const Group& group : groups_) lit += group.lit ? size_of(group) : 0;
+    return lit / size_of_all();
+  }
+  /// The largest box takes so much, with those to which lines lead from it: a warp's lanes, and their bytes.
+  float largest() {
+    const auto at = [&](const picture::Key& key) {
+      return std::find_if(groups_.begin(), groups_.end(), [&](const Group& group) {
+        return std::any_of(group.marks.begin(), group.marks.end(),
+                           [&](const picture::Mark* mark) { return has(*mark, key); });
+      });
+    };
+    for (const picture::Mark* mark : picture::marks_of(picture_)) {
+      const auto* links = std::get_if<picture::Links>(mark);
+      for (std::size_t k = 0; links != nullptr && k < links->from.size(); ++k) {
+        const auto from = at(links->from[k].key), to = at(links->to[k].key);
+        if (from == groups_.end() || to == groups_.end() || from == to) continue;
+        add(*from, *to);
+        groups_.erase(to);
+      }
     }
-    return lit / std::max(all.area.width() * all.area.height(), 1.0f);
+    float most = 0;
+    for (const Group& group : groups_) most = std::max(most, size_of(group));
+    return most / size_of_all();
   }
 
  private:
@@ -202,6 +225,7 @@ class Standing {
       own.area = room->whole;
       own.lit = lit;
       own.bands = bands_of(box);
+      for (const picture::Mark& mark : box.marks) own.marks.push_back(&mark);
       stands = true;
     }
     const std::size_t first = groups_.size();
@@ -230,11 +254,18 @@ class Standing {
     }
     return used;
   }
+  static float size_of(const Group& group) { return group.area.width() * group.area.height(); }
+  float size_of_all() const {
+    Group all = groups_.empty() ? Group() : groups_.front();
+    for (const Group& group : groups_) add(all, group);
+    return std::max(size_of(all), 1.0f);
+  }
   static void add(Group& to, const Group& other) {
     to.area = {std::min(to.area.x0, other.area.x0), std::min(to.area.y0, other.area.y0),
                std::max(to.area.x1, other.area.x1), std::max(to.area.y1, other.area.y1)};
     to.lit = to.lit || other.lit;
     to.bands.insert(other.bands.begin(), other.bands.end());
+    to.marks.insert(to.marks.end(), other.marks.begin(), other.marks.end());
   }
   void merge_from(std::size_t first) {
     while (groups_.size() > first + 1) {
@@ -285,8 +316,10 @@ bool is_empty(const picture::Room& room, const picture::Placed& placed) {
                       [&](const picture::Words& words) { return inside(words.area); });
 }
 
-/// Marks of Hopper GEMM that are too small for their numbers in a low picture, where their labels are beside them.
-constexpr const char* kMayLoseWords[] = {"B_0_0", "B_0_1", "part_0_1", "part_0_2", "multicast_0_1"};
+/// Marks that are too small for their numbers in a low picture: of Hopper GEMM, where their labels are beside them, and a
+/// tile of the backward pass between its four strips.
+constexpr const char* kMayLoseWords[] = {"B_0_0",    "B_0_1",         "part_0_1",
+                                         "part_0_2", "multicast_0_1", "S_7_7"};
 
 /// The marks of `light` that are drawn ("NAME"), and those with a label or number on them ("NAME in words").
 std::set<std::string> drawn_of(const std::vector<std::string>& light,
@@ -298,7 +331,8 @@ std::set<std::string> drawn_of(const std::vector<std::string>& light,
   for (const auto& said : placed.said) drawn.insert(to_text(said.key));
   for (const auto& words : placed.words) {
     drawn.insert(to_text(words.of.key));
-    drawn.insert(to_text(words.of.key) + " in words");
+    const bool of_place = words.of.part >= picture::kPlacePart;
+    if (!of_place) drawn.insert(to_text(words.of.key) + " in words");
   }
   std::erase_if(drawn, [&](const std::string& each) {
     const std::string key = each.substr(0, each.find(' '));
@@ -311,8 +345,8 @@ std::set<std::string> drawn_of(const std::vector<std::string>& light,
 std::pair<Area, std::vector<picture::Key>> cast(const picture::Picture& whole,
                                                 const std::vector<std::string>& subject,
                                                 const Area& stage, const picture::Metrics& metrics,
-                                                bool has_strip, bool exactly) {
-  const Area left = has_strip ? ui::strip_of(stage, 1, metrics).left : stage;
+                                                bool exactly) {
+  const Area left = ui::strip_of(stage, 1, metrics).left;
   std::vector<picture::Key> off;
   for (const Box* box : picture::beside(whole, subject, left, metrics, exactly)) {
     off.push_back(box->key);
@@ -338,8 +372,7 @@ void check_stops(const lab::Lesson& lesson) {
       const picture::Picture whole = scene->picture(scene->extent(), view);
       for (const auto& [area, scale] : contract::kStages) {
         const contract::Scaled metrics(scale);
-        // In large type without the strip's line of names, which would crowd three of the stops.
-        const auto [left, off] = cast(whole, stop.subject(), area, metrics, scale <= 1, false);
+        const auto [left, off] = cast(whole, stop.subject(), area, metrics, false);
         const picture::Placed placed = picture::place(whole, left, metrics, off);
         for (const picture::Room& room : placed.rooms) {
           const std::string key = to_text(room.key);
@@ -373,18 +406,33 @@ void check_stops(const lab::Lesson& lesson) {
   }
 }
 
-/// The picture of a step, laid out in the room that the strip leaves.
+/// The keys of the boxes that have marks.
+std::vector<std::string> boxes_of(const Box& box) {
+  std::vector<std::string> keys;
+  if (!box.marks.empty()) keys.push_back(to_text(box.key));
+  for (const Box& inner : box.boxes) {
+    const std::vector<std::string> more = boxes_of(inner);
+    keys.insert(keys.end(), more.begin(), more.end());
+  }
+  return keys;
+}
+
+/// The picture of a step, laid out in the room that the strip leaves. One that names no subject is about all that it has:
+/// then nothing stands aside, and its largest thing is as large as a stop's subject.
 struct StepShot {
   std::string faults;
   std::set<std::string> drawn;
 };
-StepShot step_shot(const std::string& id, const picture::Picture& whole, const Area& stage,
-                   float scale) {
+StepShot step_shot(const std::string& id, int step, const picture::Picture& whole,
+                   const Area& stage, float scale) {
   const contract::Scaled metrics(scale);
-  const auto [area, off] = cast(whole, whole.subject, stage, metrics, true, true);
+  const bool all = whole.subject.empty();
+  const std::vector<std::string> subject = all ? boxes_of(whole.root) : whole.subject;
+  const auto [area, off] = all ? std::pair{stage, std::vector<picture::Key>()}
+                               : cast(whole, subject, stage, metrics, true);
   const picture::Placed placed = picture::place(whole, area, metrics, off);
-  const Standing standing(whole, placed, whole.subject);
-  StepShot shot{{}, drawn_of(whole.subject, placed)};
+  Standing standing(whole, placed, subject);
+  StepShot shot{{}, drawn_of(subject, placed)};
   const float room = area.width() * area.height() / (stage.width() * stage.height());
   const float ink = Grid(placed).share(standing.lit());
   const auto sparse = std::find_if(std::begin(kSparseSteps), std::end(kSparseSteps),
@@ -395,6 +443,9 @@ StepShot step_shot(const std::string& id, const picture::Picture& whole, const A
   if (standing.boxes() > kMostBoxes) shot.faults += fmt::format(", {} boxes", standing.boxes());
   if (standing.subject() < kStepSubject)
     shot.faults += fmt::format(", subject {:.0f} %", 100 * standing.subject());
+  const float largest =
+      all && step > 0 ? standing.largest() : 1;  // before that no lines lead anywhere
+  if (largest < kSubject) shot.faults += fmt::format(", largest {:.0f} %", 100 * largest);
   return shot;
 }
 
@@ -417,14 +468,16 @@ void check_steps(const lab::Lesson& lesson) {
         return scene->picture(scene->extent(), {scenes::Cursor{step, phase}});
       };
       const picture::Picture whole = picture_at(axis.last_phase(step));
-      if (whole.subject.empty()) continue;
       for (int phase = 0; phase < axis.last_phase(step); ++phase) {
         if (step > 0 && picture_at(phase).subject != whole.subject)
           faults.push_back(fmt::format("step {}, phase {}: another subject", step, phase));
       }
       std::set<std::string> at_first;
-      for (const auto& [stage, scale] : contract::kStages) {
-        StepShot shot = step_shot(id, whole, stage, scale);
+      std::vector<std::pair<Area, float>> stages(std::begin(contract::kStages),
+                                                 std::end(contract::kStages));
+      stages.emplace_back(contract::kLowestStage, 1);
+      for (const auto& [stage, scale] : stages) {
+        StepShot shot = step_shot(id, step, whole, stage, scale);
         if (at_first.empty()) at_first = shot.drawn;
         for (const std::string& each : at_first) {
           if (shot.drawn.count(each) == 0) shot.faults += ", no " + each;

@@ -87,7 +87,7 @@ Picture AttentionBackwardScene::picture(const Extent& extent, const View& view) 
   return {{marked(sentence(now), symbols(view)), {{brief(now)}}},
           extent.axes,
           row({"all"}, {strips(now), std::move(right)}),
-          {"scores", "formulas"}};
+          {"scores", "weights_row", "gradient_row", "formulas"}};
 }
 
 // ---- the matrix, and what stands round it -----------------------------------------------------------
@@ -120,7 +120,7 @@ Box AttentionBackwardScene::scores(const BackwardMoment& now) const {
   Cells grid = score_cells(trace_, [&](int q, int k) { return fate(now, q, k); });
   // As tall as wide, or somewhat wider, if the tiles are square; otherwise each side uses all of its space.
   if (trace_.plan.q_tiles == trace_.plan.k_tiles) grid.scale = "tile";
-  grid.widest = 2.5f;
+  grid.widest = 5;
   Box made = box({"scores"}, {std::move(grid)}, text("P: queries × keys", "P"),
                  {.weight = 1, .least_width = 8, .place = Place::registers});
   made.least_height = std::clamp(0.38f * static_cast<float>(trace_.plan.q_tiles), 3.1f, 6.8f);

@@ -52,13 +52,11 @@ Picture DecodeScene::picture(const Extent& extent, const View& view) const {
   const Cursor cursor = view.cursor;
   Box left = column({"left"}, {heads(cursor), formulas(), intensity()},
                     {.weight = 0.5f, .least_width = 9});
-  Box right = cursor.tile <= 0       ? costs(view)
-              : looking_back(cursor) ? look_back()
-                                     : launched(cursor);
+  Box right = cursor.tile <= 0 ? costs(view) : looking_back(cursor) ? look_back() : launched(cursor);
   return {{marked(sentence(cursor), symbols(view))},
           extent.axes,
           row({"decode"}, {std::move(left), std::move(right)}, {.even = true}),
-          merging(cursor) ? std::vector<std::string>{"weights", "part_table"}
+          merging(cursor) ? std::vector<std::string>{"weights", "part_table", "answer"}
                           : std::vector<std::string>{"batch_chart", "mixed_steps", "cache", "moved",
                                                      "part_table", "clocks", "chip"}};
 }
@@ -69,7 +67,7 @@ Box DecodeScene::launched(Cursor cursor) const {
       {"right"},
       {column({"memory"}, {cache(cursor), moved(cursor)}, {.weight = 1.8f, .least_height = 2.1f}),
        // Guesses are written here, above the boxes below.
-       box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}),
+       box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.5f}),
        row({"below"}, {lanes(cursor), parts(cursor)}, {.weight = 1.5f, .least_height = 3.6f})},
       {.even = true});
 }

@@ -195,7 +195,7 @@ Box DecodeScene::moved(Cursor cursor) const {
         .tone = 4,
         .name = "read",
         .id = 2});
-  Box made = box({"moved_box"}, {list.made()}, {}, {.least_height = 1.4f, .left = 4, .right = 4});
+  Box made = box({"moved_box"}, {list.made()}, {}, {.least_height = 2.2f, .left = 4, .right = 4});
   for (const int lane : {0, 1}) {
     const double all = lane == 0 ? at : written;
     if (all > 0)
@@ -204,14 +204,16 @@ Box DecodeScene::moved(Cursor cursor) const {
   }
   return labelled({"moved"}, std::move(made),
                   text("moved between device memory and the chip, so far", "moved so far", "moved"),
-                  {.rank = 1, .weight = 0.9f, .least_height = 2.4f});
+                  {.rank = 1, .weight = 0.9f, .least_height = 3.2f});
 }
 
 Box DecodeScene::parts(Cursor cursor) const {
   // A line for each row and one for the columns' names: below that words lie on words.
   const auto rows = static_cast<float>(std::min<std::size_t>(trace_.parts.size(), kMostParts));
   Box table = box({"part_table"}, {part_table(cursor)}, {},
-                  {.weight = 2, .least_height = std::max(2.0f, rows + 1)});
+                  {.weight = 2,
+                   .least_height = std::max(2.0f, rows + 1),
+                   .most_height = 1.35f * std::max(2.0f, rows + 1)});
   // A block's sums are in registers until its keys are done; the merge reads them from memory.
   if (merging(cursor)) {
     table.label = text("what each block wrote, and its weight", "parts");
@@ -220,7 +222,8 @@ Box DecodeScene::parts(Cursor cursor) const {
   Lines said = lines("answer_line", answer_lines(cursor), Lines::formula);
   if (at_end(cursor) && contradicted()) said.items.state.all = State::wrong;
   Box answer =
-      box({"answer"}, {std::move(said)}, {}, {.rank = 3, .weight = 1, .least_height = 1.2f});
+      box({"answer"}, {std::move(said)}, {},
+          {.rank = merging(cursor) ? 0 : 3, .least_height = merging(cursor) ? 2.2f : 1.2f});
   std::vector<Box> boxes = {std::move(table)};
   if (merging(cursor)) boxes.push_back(weights());
   boxes.push_back(std::move(answer));

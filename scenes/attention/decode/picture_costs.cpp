@@ -288,7 +288,7 @@ std::string DecodeScene::explain_cost(const Key& key) const {
 Box DecodeScene::costs(const View& view) const {
   return column({"right"},
                 {row({"rows_above"}, {score_matrix(view)}, {.weight = 1.8f, .least_height = 2.1f}),
-                 box({"gap"}, {}, {}, {.rank = 9, .weight = 0, .least_height = 0.9f}),
+                 box({"gap"}, {}, {}, {.rank = 9, .weight = 0, .least_height = 0.5f}),
                  row({"below"}, {batch_chart(), mixed_steps(view)},
                      {.even = true, .weight = 1.5f, .least_height = 3.6f})},
                 {.even = true});

@@ -124,7 +124,7 @@ Box DecodeScene::clocks() const {
 Box DecodeScene::look_back() const {
   return column({"right"},
                 {row({"above"}, {chip()}, {.rank = 2, .weight = 1.8f, .least_height = 2.1f}),
-                 box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.9f}),
+                 box({"gap"}, {}, {}, {.weight = 0, .least_height = 0.5f}),
                  row({"below"}, {clocks()}, {.weight = 1.5f, .least_height = 3.6f})},
                 {.even = true});
 }

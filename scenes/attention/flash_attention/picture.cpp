@@ -72,7 +72,7 @@ Picture FlashAttentionScene::picture(const Extent& extent, const View& view) con
   Box right = column({"beside"}, std::move(beside), {.rank = 1, .weight = 1.05f});
   return {{marked(sentence(now), symbols(view)), {{brief(now)}}},
           extent.axes,
-          row({"all"}, {strips(now, view), std::move(right)}),
+          column({"all"}, {strips(now, view), std::move(right)}, {.flow = Layout::tall}),
           {"scores", "formulas", "traffic"}};
 }
 
@@ -163,37 +163,25 @@ bool FlashAttentionScene::worked_on(const FlashMoment& now, int q, int k) const 
 
 Box FlashAttentionScene::scores(const FlashMoment& now) const {
   const int across = trace_.plan.k_tiles;
-  Cells grid{items("S", trace_.plan.q_tiles * across)};
-  grid.items.per_row = grid.columns = across;
-  grid.x = "k";
-  grid.y = "q";
+  Cells grid = score_cells(trace_, [&](int q, int k) { return fate(now, q, k); });
   // As tall as wide, or somewhat wider, if the tiles are square; otherwise each side uses all of its space.
   if (trace_.plan.q_tiles == across) grid.scale = "tile";
-  grid.widest = 2.5f;
-  grid.items.act = {Act::go};
-  std::vector<int> steps;
+  grid.widest = 5;
   for (int i = 0; i < grid.items.count; ++i) {
     const int q = i / across, k = i % across;
-    const TileVisit& visit = trace_.visits[static_cast<std::size_t>(i)];
+    const auto at = static_cast<std::size_t>(i);
+    const TileVisit& visit = trace_.visits[at];
     const TileFate tile = fate(now, q, k);
-    const bool in_vain =
-        tile == TileFate::stored && (visit.kind == TileKind::skipped || !is_naive());
-    grid.items.state.each.push_back(worked_on(now, q, k)        ? State::current
-                                    : in_vain                   ? State::wasted
-                                    : tile <= TileFate::to_come ? State::to_come
-                                                                : State::done);
+    if (worked_on(now, q, k)) {
+      grid.items.state.each[at] = State::current;
+    } else if (tile == TileFate::stored && (visit.kind == TileKind::skipped || !is_naive())) {
+      grid.items.state.each[at] = State::wasted;  // in vain
+    }
     // A stored matrix fills up; otherwise tiles wait with their texture and leave nothing behind.
-    const bool hollow = tile == TileFate::never || tile == TileFate::gone ||
-                        (is_naive() && tile == TileFate::to_come);
-    grid.items.glyph.each.push_back(hollow                            ? kHollow
-                                    : visit.kind == TileKind::partial ? kStriped
-                                                                      : kSolid);
-    grid.items.names.push_back(visit.order < 0 ? ""
-                               : is_naive()    ? std::to_string(visit.block)
-                                               : std::to_string(visit.order));
-    steps.push_back(q == trace_.chosen.q_tile ? k : -1);
+    if (!is_naive()) continue;
+    if (tile == TileFate::to_come) grid.items.glyph.each[at] = kHollow;
+    if (visit.order >= 0) grid.items.names[at] = std::to_string(visit.block);
   }
-  grid.items.about = {{Name("k_tile"), Column<int>{-1, std::move(steps)}}};
   Box made = box({"scores"}, {std::move(grid)}, text("S: queries × keys", "S"), kScores);
   if (!keeps_scores()) made.place = Place::registers;
   if (now.now == nullptr || now.through) return made;

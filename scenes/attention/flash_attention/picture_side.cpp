@@ -24,40 +24,22 @@ constexpr int kTensors = static_cast<int>(count_of<Tensor>());
 // ---- the chosen query -------------------------------------------------------------------------------
 
 std::vector<std::string> FlashAttentionScene::formula_rows(const FlashMoment& now) const {
+  std::vector<std::string> rows = running_rows(now);
   if (now.now == nullptr) {
-    return {"m = −∞", "rescale = exp(m before − m)", "ℓ = 0", "O = 0"};
+    rows.emplace_back("O = 0");
+    return rows;
   }
   const flash_attention::Step& step = *now.now;
   const auto m = [](float value) { return number(static_cast<double>(value), 2); };
   const std::string factor = number(static_cast<double>(step.rescale), 2);
   const auto two = [](double value) { return number(value, 2); };
-  // The kernel's value, beside the formula's result from the same inputs.
-  std::string rescale = fmt::format("rescale = {}   (no maximum yet)", factor);
-  if (!std::isinf(step.m_after)) {
-    rescale = words::equation(
-        "rescale", fmt::format("exp({} − {})", m(step.m_before), m(step.m_after)),
-        std::exp(static_cast<double>(step.m_before) - static_cast<double>(step.m_after)),
-        static_cast<double>(step.rescale), two);
-  }
-  const double l_before = now.before != nullptr ? static_cast<double>(now.before->l) : 0;
   const double o_before = now.before != nullptr ? static_cast<double>(now.before->o) : 0;
   const std::string name = fmt::format("O[{}]", trace_.chosen.component);
   const std::string o = number(static_cast<double>(step.o), 2);
-  std::vector<std::string> rows = {
-      words::equation("m", fmt::format("max({}, {})", m(step.m_before), m(step.tile_max)),
-                      static_cast<double>(std::max(step.m_before, step.tile_max)),
-                      static_cast<double>(step.m_after), two),
-      std::move(rescale),
-      words::equation(
-          "ℓ",
-          fmt::format("{} × {} + {}", two(l_before), factor,
-                      two(static_cast<double>(step.tile_sum))),
-          l_before * static_cast<double>(step.rescale) + static_cast<double>(step.tile_sum),
-          static_cast<double>(step.l), two),
-      !trace_.o_recorded ? name + " = in registers, not recorded"
-      : variant() == Variant::flash_1
-          ? fmt::format("{} = rescaled, added to, / ℓ = {}", name, o)
-          : fmt::format("{} = {} × {} + PV = {}", name, number(o_before, 2), factor, o)};
+  rows.push_back(!trace_.o_recorded ? name + " = in registers, not recorded"
+                 : variant() == Variant::flash_1
+                     ? fmt::format("{} = rescaled, added to, / ℓ = {}", name, o)
+                     : fmt::format("{} = {} × {} + PV = {}", name, two(o_before), factor, o));
   // Once, at the end.
   if (now.through && variant() == Variant::flash_2 && trace_.o_recorded) {
     const auto answer =
@@ -206,11 +188,11 @@ Box FlashAttentionScene::traffic(const FlashMoment& now) const {
                  {}, false));
   }
   Box made = box({"traffic"}, {formula.made(), asked.made()}, {},
-                 {.least_height = 3.2f, .left = kNames, .right = kEnds});
+                 {.least_height = 2.6f, .left = kNames, .right = kEnds});
   for (Curve& end : ends) made.marks.emplace_back(std::move(end));
   return labelled({"ledger"}, std::move(made),
                   text("bytes to and from device memory", "memory traffic", "bytes"),
-                  {.rank = 1, .weight = 1.6f, .least_width = 14, .least_height = 5});
+                  {.rank = 1, .weight = 1.6f, .least_width = 14, .least_height = 4});
 }
 
 /// FLOPs of both products, whole tiles, on one scale: known at the end.

@@ -171,29 +171,8 @@ Box FlashAttention3Scene::scores(const LaneMoment& now) const {
 // ---- the chosen query -------------------------------------------------------------------------------
 
 std::vector<std::string> FlashAttention3Scene::formulas(const LaneMoment& now) const {
-  if (now.now == nullptr) return {"m = −∞", "rescale = exp(m before − m)", "ℓ = 0"};
-  const flash_attention_3::Step& step = *now.now;
-  const auto two = [](double value) { return number(value, 2); };
-  const auto m = [&](float value) { return two(static_cast<double>(value)); };
-  const std::string factor = m(step.rescale);
-  // The kernel's value, beside the formula's result from the same inputs.
-  std::string rescale = fmt::format("rescale = {}   (no maximum yet)", factor);
-  if (!std::isinf(step.m_after)) {
-    rescale = words::equation(
-        "rescale", fmt::format("exp({} − {})", m(step.m_before), m(step.m_after)),
-        std::exp(static_cast<double>(step.m_before) - static_cast<double>(step.m_after)),
-        static_cast<double>(step.rescale), two);
-  }
-  const double before = now.before != nullptr ? static_cast<double>(now.before->l) : 0;
-  std::vector<std::string> rows = {
-      words::equation("m", fmt::format("max({}, {})", m(step.m_before), m(step.tile_max)),
-                      static_cast<double>(std::max(step.m_before, step.tile_max)),
-                      static_cast<double>(step.m_after), two),
-      std::move(rescale),
-      words::equation(
-          "ℓ", fmt::format("{} × {} + {}", two(before), factor, m(step.tile_sum)),
-          before * static_cast<double>(step.rescale) + static_cast<double>(step.tile_sum),
-          static_cast<double>(step.l), two)};
+  std::vector<std::string> rows = running_rows(now);
+  if (now.now == nullptr) return rows;
   // Later values are named, not given away.
   const std::size_t known = now.phase == LanePhase::scores ? 1 : 3;
   for (std::size_t at = known; at < rows.size(); ++at) {
@@ -310,7 +289,7 @@ Box FlashAttention3Scene::lanes(const LaneMoment& now) const {
   Box inner = box({"lanes"}, std::move(drawn), {},
                   {.weight = 1,
                    .least_width = 12,
-                   .least_height = std::clamp(0.82f * static_cast<float>(lanes), 3.0f, 6.8f),
+                   .least_height = std::clamp(0.78f * static_cast<float>(lanes), 3.0f, 6.8f),
                    .left = kLane});
   return labelled({"busy"}, std::move(inner),
                   text(fmt::format("activity in block {}, {}: numbers are tiles of keys",

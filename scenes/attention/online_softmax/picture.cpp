@@ -104,8 +104,9 @@ Picture OnlineSoftmaxScene::picture(const Extent& extent, const View& view) cons
   }
   made.root = column({"softmax"}, {scores(now), weight_bars(view.cursor), values(now),
                                    row({"below"}, {formulas(now), sums(now)},
-                                       {.rank = 1, .weight = 0.9f, .least_height = 3})});
+                                       {.rank = 1, .weight = 1.8f, .least_height = 2})});
   made.root.boxes.back().place = Place::registers;
+  made.subject = {"scores", "weights", "values", "formulas"};
   return made;
 }
 
@@ -128,7 +129,7 @@ Box OnlineSoftmaxScene::scores(const SoftmaxMoment& now) const {
   }
   if (!maximum.x.empty()) maximum.end = text("m = " + score_text(now.m));
   Box made = box({"scores"}, {std::move(bars), std::move(maximum)}, text("score s"),
-                 {.weight = 2.4f, .least_height = 2.4f, .left = kLeft, .right = kRight});
+                 {.weight = 2, .least_height = 2, .left = kLeft, .right = kRight});
   made.place = Place::device_memory;
   // A score is the logarithm of its exp, so FP32's range ends on this axis.
   const auto beyond = [](float score) { return static_cast<double>(score) > kEndOfExp; };
@@ -166,7 +167,7 @@ Box OnlineSoftmaxScene::values(const SoftmaxMoment& now) const {
     }
   }
   Box made = box({"values"}, {std::move(bars)}, text("value v"),
-                 {.rank = 3, .weight = 0.8f, .least_height = 2, .left = kLeft, .right = kRight});
+                 {.weight = 0.8f, .least_height = 1.6f, .left = kLeft, .right = kRight});
   made.place = Place::device_memory;
   if (wrong_at(now)) {
     mean.state = State::wrong;
@@ -201,7 +202,7 @@ Box OnlineSoftmaxScene::weight_bars(Cursor cursor) const {
   for (int k = first; k < count; ++k) bars.items.ways.push_back({{"score", k}, {}, 0, true});
   const Rule one{{"one"}, "weight", 1, State::to_come, text("1")};
   return box({"weights"}, {std::move(before), std::move(bars), one}, text("weight"),
-             {.least_height = 1.7f, .left = kLeft, .right = kRight});
+             {.least_height = 1.4f, .left = kLeft, .right = kRight});
 }
 
 std::vector<std::string> OnlineSoftmaxScene::formula_rows(const SoftmaxMoment& now) const {

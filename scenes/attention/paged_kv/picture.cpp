@@ -293,7 +293,7 @@ Box PagedKvScene::waste(Cursor cursor) const {
   made.marks.emplace_back(
       Rule{.key = {"pool_end"}, .axis = "tokens", .at = pool, .label = text("pool")});
   return labelled({"waste"}, std::move(made),
-                  text("tokens stored; hatched: held but empty", "hatched: empty", "waste"),
+                  text("tokens stored; hatched: held but empty", "tokens stored", "waste"),
                   {.rank = 1, .weight = 1, .least_width = 9, .least_height = 3.8f});
 }
 

@@ -12,6 +12,7 @@
 #include "scenes/attention/shared/matrix.hpp"
 #include "scenes/shared/questions.hpp"
 #include "scenes/shared/scene_of.hpp"
+#include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
 
@@ -169,6 +170,26 @@ class MatrixScene : public SceneOf<Trace> {
     return std::isfinite(step.m_before) && step.m_after > step.m_before;
   }
 
+  /// A step's m, rescale and ℓ: the kernel's values, beside the formulas' results from the same inputs.
+  std::vector<std::string> running_rows(const Moment& now) const {
+    if (now.now == nullptr) return {"m = −∞", "rescale = exp(m before − m)", "ℓ = 0"};
+    const Step& step = *now.now;
+    const auto two = [](double value) { return words::number(value, 2); };
+    const auto before = static_cast<double>(step.m_before), m = static_cast<double>(step.m_after),
+               most = static_cast<double>(step.tile_max),
+               factor = static_cast<double>(step.rescale), sum = static_cast<double>(step.tile_sum);
+    const double l = now.before != nullptr ? static_cast<double>(now.before->l) : 0;
+    std::string rescale = "rescale = " + two(factor) + "   (no maximum yet)";
+    if (!std::isinf(m)) {
+      rescale = words::equation("rescale", "exp(" + two(before) + " − " + two(m) + ")",
+                                std::exp(before - m), factor, two);
+    }
+    return {words::equation("m", "max(" + two(before) + ", " + two(most) + ")",
+                            std::max(before, most), m, two),
+            std::move(rescale),
+            words::equation("ℓ", two(l) + " × " + two(factor) + " + " + two(sum), l * factor + sum,
+                            static_cast<double>(step.l), two)};
+  }
   std::string kernel_words() const {
     return "recorded by the kernel while it ran on " + this->report_.device.name;
   }

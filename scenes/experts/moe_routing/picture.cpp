@@ -148,10 +148,13 @@ Picture MoeRoutingScene::picture(const Extent& extent, const View& view) const {
       left = {tokens(cursor, token, {"tokens"}), details(cursor, token)};
     }
     parts = {column({"left", combined ? 1 : 0}, std::move(left),
-                    {.weight = combined ? 2.2f : 0.5f, .least_width = 6}),
+                    {.weight = combined ? 3 : 0.5f, .least_width = 6}),
              experts(combined ? 2 : 0, {.least_width = 8})};
   }
-  return {{marked(sentence(cursor), symbols(view))}, extent.axes, row({"moe"}, std::move(parts))};
+  return {{marked(sentence(cursor), symbols(view))},
+          extent.axes,
+          row({"moe"}, std::move(parts)),
+          multiplies ? std::vector<std::string>{"schemes"} : std::vector<std::string>()};
 }
 
 // ---- the tokens ----------------------------------------------------------------------------------
@@ -161,8 +164,7 @@ Box MoeRoutingScene::tokens(Cursor cursor, int followed, Key key) const {
   const int count = shown_tokens();
   const bool chosen = done(Step::top_k, cursor), placed = done(Step::offset, cursor);
   Cells cells{items("token", count)};
-  cells.columns = static_cast<int>(std::ceil(std::sqrt(count)));
-  if (key.name != Name("tokens")) on_grid(cells);  // the others take most of the picture
+  on_grid(cells);
   cells.items.about = {{"token", {0, numbers(count)}}};
   cells.items.act = all_shown() ? Act{Act::set, "token"} : Act{Act::pick, "token"};
   Cells choices = cells;

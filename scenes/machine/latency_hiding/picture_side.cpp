@@ -279,7 +279,7 @@ Box LatencyHidingScene::arms(Cursor cursor) const {
 /// tenths of the maximum. A copy's rate counts bytes read and written: only the reads have to arrive.
 Box LatencyHidingScene::law(Cursor cursor) const {
   const std::optional<Rates>& all = rates_;
-  Box plot = box({"bench_plot"}, {}, {}, {.least_height = 6.5f, .left = kScaleLeft});
+  Box plot = box({"bench_plot"}, {}, {}, {.least_height = 4, .left = kScaleLeft});
   std::vector<Text> needs;
   if (all) {
     plot.marks.emplace_back(Curve{.key = {"bench_curve"},

@@ -242,9 +242,9 @@ Box HopperGemmScene::in_cycles(const HopperMoment& now) const {
   Box made =
       row({"by_stages"},
           {box({"lanes"}, std::move(marks), text("copies, products", "copies"),
-               {.weight = 3, .least_width = 5, .least_height = 5, .left = 6.2f, .right = 3.2f}),
+               {.weight = 3, .least_width = 5, .least_height = 4.4f, .left = 6.2f, .right = 3.2f}),
            box({"rates"}, {rates.made(kRate)}, text("measured"),
-               {.rank = 1, .least_width = 5, .least_height = 5})},
+               {.rank = 1, .least_width = 5, .least_height = 4.4f})},
           {.weight = 4});
   made.label =
       text(fmt::format("derived, {}; right: cycles/k-tile", measured::where_measured(*bench_)),

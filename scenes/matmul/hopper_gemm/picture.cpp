@@ -90,16 +90,21 @@ Picture HopperGemmScene::picture(const Extent& extent, const View& view) const {
   const int k = followed(view, now);
   std::vector<Axis> axes = extent.axes;
   if (now.events > 0) axes.front() = beats_.axis("order", beats_.at(now.events));
+  const bool wrong = judged(now) && !trace_.wrong.empty();
   Box above = timed_.empty() ? lanes(now, k) : in_cycles(now),
-      below = judged(now) && !trace_.wrong.empty() ? fragments() : swizzle(view);
+      below = wrong ? fragments() : swizzle(view);
   Box left = column({"left"}, {std::move(above), std::move(below)}, {.weight = 1.5f});
   // Device memory above shared memory above registers: data moves down.
   Box right = column({"right"}, {matrices(now, k), ring(now, view), sums(now)},
                      {.flow = Layout::either, .rank = 3});
+  std::vector<std::string> subject = {"stage_bytes", "sums"};
+  if (wrong) subject = {"parts", "named"};
+  // At the end the sentence says how long it took.
+  if (at_end(now) && !wrong && !timed_.empty()) subject = {"lanes", "rates"};
   return {{marked(sentence(now), symbols(view)), {{brief(now)}}},
           std::move(axes),
           row({"all"}, {std::move(left), std::move(right)}),
-          {"stage_bytes", "sums"}};
+          std::move(subject)};
 }
 
 // ---- the ring ------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ struct Grid : Cells {
     x = x_;
     y = y_;
     scale = scale_;
-    widest = 2.5f;
+    widest = 5;
   }
   void add(State state, std::uint8_t tone, float value = kNothing, const Way& way = {}) {
     items.state.each.push_back(state);

@@ -232,9 +232,8 @@ std::vector<Axis> TilingScene::rung_axes() const {
        {std::pair{Name("mine_down"), own_rows_}, std::pair{Name("mine_across"), own_columns_}}) {
     axes.push_back({.name = name, .kind = Axis::band, .count = count, .align = 0, .least_slot = 0});
   }
-  std::vector<std::string> names(tiling::kVariants -
-                                 static_cast<int>(tiling::Variant::shared_tile));
-  for (std::size_t i = 0; i < trace_.rungs.size(); ++i) names[i] = name_of(trace_.rungs[i].variant);
+  std::vector<std::string> names;
+  for (const Rung& each : trace_.rungs) names.emplace_back(name_of(each.variant));
   axes.push_back({.name = "rung",
                   .kind = Axis::band,
                   .count = static_cast<int>(names.size()),
@@ -260,7 +259,9 @@ Picture TilingScene::rung_picture(const Extent& extent, const View& view) const 
   return {{marked(rung_sentence(view.cursor), rung_symbols(view)),
            {{std::string(name_of(rung.variant))}}},
           extent.axes,
-          row({"all"}, {owners(view), std::move(inset), reads(view)})};
+          column({"all"},
+                 {row({"tile"}, {owners(view), std::move(inset)}, {.weight = 1.9f}), reads(view)},
+                 {.flow = Layout::tall})};
 }
 
 /// The block's tile of C: whole, by warps, by threads.
@@ -407,7 +408,7 @@ Box TilingScene::products(const View& view) const {
 Box TilingScene::reads(const View& view) const {
   SpanList list("reads_of", "reads_per_fma", "rung", "rung");
   Box made = box({"reads_bars"}, {}, {},
-                 {.least_width = 3.5f, .least_height = 9, .left = 7, .right = 5.2f});
+                 {.least_width = 3.5f, .least_height = 7, .left = 7, .right = 5.2f});
   for (int i = 0; i < static_cast<int>(trace_.rungs.size()); ++i) {
     const Rung& rung = trace_.rungs[static_cast<std::size_t>(i)];
     const bool shown = rung.variant == trace_.variant;

@@ -148,7 +148,8 @@ picture::Picture banks(const std::vector<coalescing::TileRequest>& requests) {
             .kind = Axis::band,
             .count = coalescing::kBanks,
             .title = text("bank"),
-            .ticks = true}},
+            .ticks = true,
+            .least_slot = 3}},
           column({"all_banks"}, std::move(rows))};
 }
 

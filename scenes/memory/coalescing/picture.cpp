@@ -154,7 +154,7 @@ Box CoalescingScene::moved(Cursor cursor) const {
   const bool twice = train.names.size() > 1;
   return box(
       {"moved"}, {train}, said,
-      {.weight = twice ? 4.0f : 0.25f, .least_height = twice ? 2.6f : 1.8f, .right = kRight});
+      {.weight = twice ? 8.0f : 0.1f, .least_height = twice ? 2.6f : 1.8f, .right = kRight});
 }
 
 Picture CoalescingScene::picture(const Extent& extent, const View& view) const {
@@ -184,7 +184,7 @@ Picture CoalescingScene::picture(const Extent& extent, const View& view) const {
                            {.rank = 1, .weight = 0, .least_height = 1.4f, .right = kRight}),
                        box({"memory"}, {memory, links},
                            text("a row is a line: 128 bytes, 4 sectors", "lines of 128 bytes"),
-                           {.least_height = 3.4f, .right = kRight, .place = Place::device_memory}),
+                           {.least_height = 2.8f, .right = kRight, .place = Place::device_memory}),
                        moved(view.cursor)})};
 }
 

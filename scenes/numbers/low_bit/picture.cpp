@@ -137,7 +137,7 @@ Box LowBitScene::group_box(Cursor cursor) const {
     if (most < shown()) weights.items.state.each[static_cast<std::size_t>(most)] = State::current;
   }
   Box made =
-      box({"group"}, {}, {}, {.weight = 3, .least_height = 8, .left = kLeft, .right = kRight});
+      box({"group"}, {}, {}, {.weight = 3, .least_height = 5.2f, .left = kLeft, .right = kRight});
   if (coded(cursor)) weights.items.state.all = State::to_come;
   made.marks.emplace_back(weights);
   if (scaled(cursor)) add_code_lines(made, group);
@@ -230,7 +230,7 @@ Box LowBitScene::error_box(Cursor cursor) const {
   bars.items.about = {{"weight_at", {0, ids}}};
   bars.items.act = {Act::go};
   return box({"errors"}, {bars}, {},
-             {.rank = 1, .weight = 1, .least_height = 3, .left = kLeft, .right = kRight});
+             {.rank = 1, .weight = 1, .least_height = 2, .left = kLeft, .right = kRight});
 }
 
 // ---- W · x ---------------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ Box LowBitScene::way_box() const {
       picture::column({"memory"}, std::move(rows),
                       {.close = true, .weight = both ? 2.0f : 1.2f, .place = Place::device_memory});
   memory.label = text("moved from and to device memory", "moved");
-  return picture::column({"way"}, {std::move(memory), registers_box(), fmas_box()}, {.weight = 3});
+  return picture::column({"way"}, {std::move(memory), registers_box(), fmas_box()}, {.weight = 4});
 }
 
 /// What one way moves, end to end; its length is the total.
@@ -344,7 +344,7 @@ Box LowBitScene::outputs_box(Cursor cursor) const {
     bars->items.about = {{"output", {0, numbers(static_cast<int>(rows))}}};
   }
   return box({"outputs"}, {before, after, gap}, {},
-             {.rank = 1, .weight = 2, .least_height = 4, .left = kLeft, .right = kRight});
+             {.rank = 1, .weight = 1, .least_height = 2, .left = kLeft, .right = kRight});
 }
 
 }  // namespace tilestep::scenes

@@ -119,6 +119,9 @@ Picture FusionScene::picture(const Extent& extent, const View& view) const {
                     traffic(cursor)},
                    {.even = true})};
   }
+  // The score is what the last kernel is about.
+  std::vector<std::string> subject = {"operations", "seams", "bands"};
+  if (cursor.tile >= trace_.length()) subject.emplace_back("score_table");
   // Where not all operations have room, those around the current kernel are shown.
   std::vector<Axis> axes = extent.axes;
   for (Axis& axis : axes) {
@@ -128,9 +131,10 @@ Picture FusionScene::picture(const Extent& extent, const View& view) const {
           column({"fusion"},
                  {gap(),
                   row({"block"}, {operations_box(cursor), seams_box(), bands(cursor)},
-                      {.close = true, .weight = 3, .least_height = 6}),
+                      {.close = true, .weight = 3, .least_height = 4}),
                   score(cursor)},
-                 {.even = true})};
+                 {.even = true}),
+          std::move(subject)};
 }
 
 // ---- the chain ------------------------------------------------------------------------------------------
@@ -270,7 +274,7 @@ Box FusionScene::operations_box(Cursor cursor) const {
   }
   cells.items.about = {{"kernel", {0, kernels}}};
   Box made = box({"operations"}, {std::move(cells)}, {},
-                 {.weight = 1, .least_width = 7, .least_height = 5});
+                 {.weight = 1, .least_width = 7, .least_height = 4.5f});
   return labelled({"operations_box"}, std::move(made), text("operation", "op"),
                   {.weight = 0, .least_width = 7});
 }
@@ -304,7 +308,7 @@ Box FusionScene::seams_box() const {
   cells.items.about = {{"seam", {0, numbers(fusion::kSeams)}}};
   return labelled(
       {"seams_box"},
-      box({"seams"}, {std::move(cells)}, {}, {.weight = 1, .least_width = 4, .least_height = 5}),
+      box({"seams"}, {std::move(cells)}, {}, {.weight = 1, .least_width = 4, .least_height = 4.5f}),
       text("click", "click"), {.weight = 0, .least_width = 4.5f});
 }
 
@@ -343,7 +347,7 @@ Box FusionScene::bands(Cursor cursor) const {
   spans.items.about.push_back({"kernel", {0, kernels}});
   return labelled(
       {"bands_box"},
-      box({"bands"}, {std::move(spans)}, {}, {.weight = 1, .least_height = 5, .right = 1}),
+      box({"bands"}, {std::move(spans)}, {}, {.weight = 1, .least_height = 4.5f, .right = 1}),
       text("read, then written; outlines stay on the chip", "outlines stay on the chip", "traffic"),
       {.weight = 1, .least_width = 12, .place = Place::device_memory});
 }
@@ -375,15 +379,15 @@ Box FusionScene::score(Cursor cursor) const {
   }
   table.items.count = static_cast<int>(table.items.names.size());
   table.items.per_row = 3;
-  return labelled(
-      {"score_box"}, box({"score_table"}, {std::move(table)}, {}, {.least_height = 3.6f}),
-      text(fmt::format(
-               "{} of {} numbers, beside weights and cache (derived: {} TB/s, {} µs per launch)",
-               counted(trace_.batch, "token"), trace_.width,
-               significant(fusion::kBytesPerMicrosecond / 1e6, 2),
-               significant(fusion::kMicrosecondsPerLaunch, 2)),
-           counted(trace_.batch, "token")),
-      {.rank = 1, .weight = 1, .least_height = 4.8f});
+  return labelled({"score_box"},
+                  box({"score_table"}, {std::move(table)}, {}, {.least_height = 3.6f}),
+                  text(fmt::format("score: {} of {} numbers, beside weights and cache (derived: {} "
+                                   "TB/s, {} µs a launch)",
+                                   counted(trace_.batch, "token"), trace_.width,
+                                   significant(fusion::kBytesPerMicrosecond / 1e6, 2),
+                                   significant(fusion::kMicrosecondsPerLaunch, 2)),
+                       "score: " + counted(trace_.batch, "token")),
+                  {.rank = 1, .weight = 1, .least_height = 4.8f});
 }
 
 // ---- explanations -------------------------------------------------------------------------------------------

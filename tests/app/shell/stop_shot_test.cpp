@@ -1,4 +1,6 @@
 // What of a picture is on show at a stop of the guided path.
+#include <fmt/format.h>
+
 #include "kernels/catalog.hpp"
 #include "scenes/shared/guide.hpp"
 #include "scenes/ui/context.hpp"
@@ -87,6 +89,26 @@ TEST_CASE(
   stage.frame();
   CHECK(stage.has("loads"));
   CHECK_FALSE(stage.has("aside_0"));
+}
+
+TEST_CASE("what has nothing to show yet has no drawing in the strip", "[ui_shell]") {
+  ShellOptions options;
+  options.lesson = "flash-attention";
+  options.step = 3;
+  Stage stage(options);
+  stage.lab.answer();
+  stage.frame();
+  const auto names = [&] {
+    std::vector<std::string> all;
+    for (int i = 0; stage.has(fmt::format("aside_{}", i)); ++i) {
+      all.push_back(stage.part(fmt::format("aside_{}", i))["label"].get<std::string>());
+    }
+    return all;
+  };
+  CHECK(names() == std::vector<std::string>{"ℓ"});
+  stage.shell.key(Key::end, false);
+  for (int i = 0; i < 200; ++i) stage.frame();
+  CHECK(names() == std::vector<std::string>{"ℓ", "FLOP of both products"});
 }
 
 TEST_CASE("steps of another kind are about something else", "[ui_shell]") {

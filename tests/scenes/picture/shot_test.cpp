@@ -104,3 +104,25 @@ TEST_CASE("a box is framed where its marks are", "[picture]") {
   CHECK(all.x0 < cells.x0);
   CHECK(all.x1 == cells.x1);
 }
+
+TEST_CASE("the frame of a lit box goes round its label", "[picture]") {
+  Picture picture = four();
+  picture.root.boxes[1].label = text("weights by key");
+  picture.root.boxes[2].label = text("in words");
+  const Placed placed = place(picture, kArea, tests::Typewriter());
+  const Lit lit = lit_by({"weights"}, picture, marks_of(picture), placed);
+  REQUIRE(lit.boxes.size() == 1);
+  for (const Words& words : placed.words) {
+    const Area letters = {words.area.x0, words.area.center().y, words.area.x1, words.area.y1};
+    if (words.text == "weights by key") CHECK(joined(letters, lit.boxes[0]) == lit.boxes[0]);
+    if (words.text == "in words") CHECK_FALSE(meet(words.area, lit.boxes[0]));
+  }
+}
+
+TEST_CASE("a box is bare until something is drawn in it", "[picture]") {
+  Picture picture = four();
+  CHECK_FALSE(is_bare(picture.root));
+  CHECK(is_bare(box({"to_come"}, {Bars{items("nothing", 0), "key", "score"}, Curve{}})));
+  CHECK(is_bare(column({"outer"}, {box({"inner"}, {})})));
+  CHECK_FALSE(is_bare(column({"outer"}, {box({"inner"}, {Curve{.x = {1}, .y = {1}}})})));
+}

@@ -444,6 +444,12 @@ TEST_CASE("Hopper GEMM: beside each other tma and pipelined are as long as they 
     };
     CHECK(std::abs(rate(fast) / rate(slow) / (rung("pipelined") / rung("tma")) - 1) < 0.15);
   });
+  // At the end that is what the picture is about; before, the ring.
+  const auto subject_at = [&](int step) {
+    return four.picture(four.extent(), {scenes::Cursor{step, 0}}).subject;
+  };
+  CHECK(subject_at(four.steps().tiles) == std::vector<std::string>{"lanes", "rates"});
+  CHECK(subject_at(four.steps().tiles - 1) == std::vector<std::string>{"stage_bytes", "sums"});
 }
 
 TEST_CASE("Hopper GEMM: cycles are shown of what the trace has come to, and only of what was timed",
