@@ -77,7 +77,10 @@ void Placer::put_formulas(const Lines& m) {
   while (!shown.empty() && shown.front() > 0 && std::ssize(shown) < fits) {
     shown.insert(shown.begin(), shown.front() - 1);
   }
-  for (int k = 0; shown.empty() && k < fits; ++k) shown.push_back(k);
+  if (shown.empty() && items.count > fits) {
+    const bool over = items.state[items.count - 1] != State::to_come;
+    for (int k = over ? items.count - fits : 0; std::ssize(shown) < fits; ++k) shown.push_back(k);
+  }
   shown.resize(std::min(shown.size(), static_cast<std::size_t>(fits)));
   const auto rows = float(shown.size());
   const float pitch = std::min(line + px(7), std::max(room.height() / rows, line));

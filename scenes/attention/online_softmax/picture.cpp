@@ -106,7 +106,7 @@ Picture OnlineSoftmaxScene::picture(const Extent& extent, const View& view) cons
                                    row({"below"}, {formulas(now), sums(now)},
                                        {.rank = 1, .weight = 1.8f, .least_height = 2})});
   made.root.boxes.back().place = Place::registers;
-  made.subject = {"scores", "weights", "values", "formulas"};
+  made.subject = {"scores", "weights", "formulas"};
   return made;
 }
 
@@ -167,7 +167,7 @@ Box OnlineSoftmaxScene::values(const SoftmaxMoment& now) const {
     }
   }
   Box made = box({"values"}, {std::move(bars)}, text("value v"),
-                 {.weight = 0.8f, .least_height = 1.6f, .left = kLeft, .right = kRight});
+                 {.rank = 3, .weight = 0.8f, .least_height = 1.6f, .left = kLeft, .right = kRight});
   made.place = Place::device_memory;
   if (wrong_at(now)) {
     mean.state = State::wrong;
@@ -330,7 +330,7 @@ Box OnlineSoftmaxScene::sums(const SoftmaxMoment& now) const {
       if (now.rescale < 1 && old != 0) was.items.value.each[tile] = static_cast<float>(old);
     }
     Box bars = box({names.added, -1}, {before, added, was}, {},
-                   {.least_width = 2.5f, .least_height = 2.6f, .left = 2});
+                   {.least_width = 2.5f, .least_height = 2.6f, .left = 3});
     Box made = column(names.box, {std::move(bars)}, {.right = 3.2f});
     made.label = {marked(of_output ? "O = Σ weight · v" : "ℓ = Σ weight", symbols({})),
                   marked(of_output ? "O" : "ℓ", symbols({}))};

@@ -98,9 +98,8 @@ Picture HopperGemmScene::picture(const Extent& extent, const View& view) const {
   Box right = column({"right"}, {matrices(now, k), ring(now, view), sums(now)},
                      {.flow = Layout::either, .rank = 3});
   std::vector<std::string> subject = {"stage_bytes", "sums"};
+  if (at_end(now) && !timed_.empty()) subject = {"lanes", "rates"};  // how long it took
   if (wrong) subject = {"parts", "named"};
-  // At the end the sentence says how long it took.
-  if (at_end(now) && !wrong && !timed_.empty()) subject = {"lanes", "rates"};
   return {{marked(sentence(now), symbols(view)), {{brief(now)}}},
           std::move(axes),
           row({"all"}, {std::move(left), std::move(right)}),

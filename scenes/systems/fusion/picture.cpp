@@ -274,7 +274,7 @@ Box FusionScene::operations_box(Cursor cursor) const {
   }
   cells.items.about = {{"kernel", {0, kernels}}};
   Box made = box({"operations"}, {std::move(cells)}, {},
-                 {.weight = 1, .least_width = 7, .least_height = 4.5f});
+                 {.weight = 1, .least_width = 7, .least_height = 4.2f});
   return labelled({"operations_box"}, std::move(made), text("operation", "op"),
                   {.weight = 0, .least_width = 7});
 }
@@ -308,7 +308,7 @@ Box FusionScene::seams_box() const {
   cells.items.about = {{"seam", {0, numbers(fusion::kSeams)}}};
   return labelled(
       {"seams_box"},
-      box({"seams"}, {std::move(cells)}, {}, {.weight = 1, .least_width = 4, .least_height = 4.5f}),
+      box({"seams"}, {std::move(cells)}, {}, {.weight = 1, .least_width = 4, .least_height = 4.2f}),
       text("click", "click"), {.weight = 0, .least_width = 4.5f});
 }
 
@@ -347,7 +347,7 @@ Box FusionScene::bands(Cursor cursor) const {
   spans.items.about.push_back({"kernel", {0, kernels}});
   return labelled(
       {"bands_box"},
-      box({"bands"}, {std::move(spans)}, {}, {.weight = 1, .least_height = 4.5f, .right = 1}),
+      box({"bands"}, {std::move(spans)}, {}, {.weight = 1, .least_height = 4.2f, .right = 1}),
       text("read, then written; outlines stay on the chip", "outlines stay on the chip", "traffic"),
       {.weight = 1, .least_width = 12, .place = Place::device_memory});
 }
