@@ -52,7 +52,9 @@ Picture DecodeScene::picture(const Extent& extent, const View& view) const {
   const Cursor cursor = view.cursor;
   Box left = column({"left"}, {heads(cursor), formulas(), intensity()},
                     {.weight = 0.5f, .least_width = 9});
-  Box right = cursor.tile <= 0 ? costs(view) : looking_back(cursor) ? look_back() : launched(cursor);
+  Box right = cursor.tile <= 0       ? costs(view)
+              : looking_back(cursor) ? look_back()
+                                     : launched(cursor);
   return {{marked(sentence(cursor), symbols(view))},
           extent.axes,
           row({"decode"}, {std::move(left), std::move(right)}, {.even = true}),

@@ -152,9 +152,8 @@ Box CoalescingScene::moved(Cursor cursor) const {
   train.items.format = {Format::integer, 0, "of 32 bytes used"};
   // Sectors that move twice are the point then.
   const bool twice = train.names.size() > 1;
-  return box(
-      {"moved"}, {train}, said,
-      {.weight = twice ? 8.0f : 0.1f, .least_height = twice ? 2.6f : 1.8f, .right = kRight});
+  return box({"moved"}, {train}, said,
+             {.weight = twice ? 8.0f : 0.1f, .least_height = twice ? 2.6f : 1.8f, .right = kRight});
 }
 
 Picture CoalescingScene::picture(const Extent& extent, const View& view) const {
