@@ -39,10 +39,9 @@ struct Layout {
   Rect picture;
   Rect card;  ///< staged: the question or the stop, below the picture
   Rect transport;
-  Rect side;  ///< at a desk
-  Rect tabs;  ///< at a desk; staged: what lies over the picture
-  Rect
-      bar;  ///< staged; empty where a question or plots need its room: its numbers are in the transport
+  Rect side;    ///< at a desk
+  Rect tabs;    ///< at a desk; staged: what lies over the picture
+  Rect bar;     ///< staged; empty where its numbers are in the transport, to make room
   Rect reader;  ///< with a reader
 };
 
