@@ -58,6 +58,8 @@ class Checked {
     return Checked<const T>(data_, count_, name_) + origin_;
   }
   explicit operator bool() const { return data_ != nullptr; }
+  /// All of it, whatever the origin. What is const is only read.
+  MemoryUse use() const { return {data_, count_ * sizeof(T), !std::is_const_v<T>}; }
 
   /// The same memory from the origin on, as elements of type V.
   template <class V>

@@ -16,6 +16,7 @@
 
 #include "kernels/base/simt/cuda_launch.hpp"
 #include "kernels/base/simt/cuda_module.hpp"
+#include "kernels/base/simt/cuda_streams.hpp"
 #include "kernels/base/simt/cupti_counters.hpp"
 
 #if __has_include(<nvtx3/nvToolsExt.h>)
@@ -187,15 +188,28 @@ class CudaDevice final : public Device {
   }
   void copy_on_device(void* to, const void* from, std::size_t bytes) override {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_), "copy on the GPU");
+    if (streams_ != nullptr)
+      streams_->submit({"copy", {{from, bytes, false}, {to, bytes, true}}, nullptr});
   }
   void fill(void* device, int byte, std::size_t bytes) override {
     check(cudaMemsetAsync(device, byte, bytes, stream_), "fill memory");
+    if (streams_ != nullptr) streams_->submit({"fill", {{device, bytes, true}}, nullptr});
   }
   void synchronize() override {
     throw_if_given_up();
     check(cudaDeviceSynchronize(), "wait for the GPU");
   }
   std::function<void()> graph_of(std::function<void()> work) override;
+  std::shared_ptr<Streams> make_streams(const StreamOptions& options) override {
+    return std::make_shared<CudaStreams>(
+        options, [this](cudaError_t error, const char* what) { check(error, what); },
+        [this](Streams* streams, cudaStream_t stream) {
+          streams_ = streams;
+          stream_ = stream;
+          captured = streams == nullptr ? nullptr : stream;
+        });
+  }
+  Streams* streams() const { return streams_; }
   bool can_time() const override { return true; }
   std::vector<double> time_ms(const std::function<void()>& work, const TimingPlan& plan) override;
   void stop_when(std::function<bool()> asked) override { stop_ = std::move(asked); }
@@ -248,7 +262,8 @@ class CudaDevice final : public Device {
   std::string last_launch_;
   const void* last_kernel_ = nullptr;
   void* flush_ = nullptr;
-  cudaStream_t stream_ = nullptr;  ///< the default one, or the one whose launches become a graph
+  cudaStream_t stream_ = nullptr;  ///< the default one, or the one that launches go to now
+  Streams* streams_ = nullptr;     ///< inside Streams::in
   CuptiCounters counters_;
 };
 
@@ -469,6 +484,18 @@ cudaStream_t before_launch(Device& device, const Launch& shape, const void* kern
   nvtxRangePushA(shape.name);
 #endif
   return cuda.stream();
+}
+
+void note_launch(Device& device, const Launch& shape, const PointerArgument* arguments,
+                 std::size_t count) {
+  Streams* const streams = as_cuda(device, shape.name).streams();
+  if (streams == nullptr) return;
+  std::vector<MemoryUse> uses;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (arguments[i].begin != nullptr)
+      uses.push_back({arguments[i].begin, 0, arguments[i].written});
+  }
+  streams->submit({shape.name, std::move(uses), nullptr});
 }
 
 const void* edited_kernel(Device& device, const void* kernel) {

@@ -108,6 +108,9 @@ void launch(Device& device, const Launch& shape, void (*kernel)(Params...), Args
       cuda::launch_edited<Params...>(config, edited, static_cast<Params>(args)...);
     }
   }
+  const cuda::PointerArgument pointers[] = {
+      cuda::pointer_argument<Params>(static_cast<Params>(args))..., {nullptr, false}};
+  cuda::note_launch(device, shape, pointers, sizeof...(Params));
   cuda::after_launch(device, shape);
 }
 

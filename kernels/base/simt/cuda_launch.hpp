@@ -19,6 +19,23 @@ struct WatchPage {
   } entries[kMostWatched];
 };
 
+/// The arrays among a launch's arguments: null for what is none.
+struct PointerArgument {
+  const void* begin;
+  bool written;
+};
+template <class T>
+PointerArgument pointer_argument(const T& argument) {
+  if constexpr (std::is_pointer_v<T>) {
+    return {argument, !std::is_const_v<std::remove_pointer_t<T>>};
+  } else {
+    return {nullptr, false};
+  }
+}
+/// For the log of the stream that the launch is given to; nothing outside Streams::in.
+void note_launch(Device& device, const Launch& shape, const PointerArgument* arguments,
+                 std::size_t count);
+
 /// Checks the launch against the device's limits, allows the kernel its dynamic shared memory, and
 /// opens a profiler range. Answers the stream to launch in. Throws Error that names the kernel.
 cudaStream_t before_launch(Device& device, const Launch& shape, const void* kernel);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -62,6 +63,15 @@ struct Watched {
 /// How many a device keeps; later ones are only counted.
 inline constexpr std::size_t kMostWatched = 4096;
 
+/// Memory that a piece of work uses.
+struct MemoryUse {
+  const void* begin = nullptr;
+  std::size_t bytes = 0;  ///< 0: to the end of what has a name there (stream.hpp)
+  bool written = false;
+};
+class Streams;
+struct StreamOptions;
+
 /// A device that kernels run on. One thread uses a Device at a time.
 /// Every call throws `Error` with a sentence that names the kernel when the device refuses, and
 /// `DeviceLost` when it can do no more work for this process.
@@ -91,6 +101,10 @@ class Device {
   /// starts any number of times. Under emulation it returns `work` itself. `work` must not wait for the device, and
   /// everything it uses must outlive the function, which must not outlive the device.
   virtual std::function<void()> graph_of(std::function<void()> work) { return work; }
+
+  /// Streams, events and graphs (stream.hpp), one of them at a time; the device must outlive it. None: the device has
+  /// no such words.
+  virtual std::shared_ptr<Streams> make_streams(const StreamOptions&) { return {}; }
 
   /// False under emulation: emulated run times are never shown as throughput.
   virtual bool can_time() const = 0;

@@ -74,11 +74,48 @@ void EmulatedDevice::copy_out(void* host, const void* device, std::size_t bytes)
 }
 
 void EmulatedDevice::copy_on_device(void* to, const void* from, std::size_t bytes) {
-  std::memmove(to, from, bytes);
+  if (streams_ == nullptr) {
+    std::memmove(to, from, bytes);
+    return;
+  }
+  streams_->submit({"copy", {{from, bytes, false}, {to, bytes, true}}, [to, from, bytes] {
+                      std::memmove(to, from, bytes);
+                    }});
 }
 
 void EmulatedDevice::fill(void* device, int byte, std::size_t bytes) {
-  std::memset(device, byte, bytes);
+  if (streams_ == nullptr) {
+    std::memset(device, byte, bytes);
+    return;
+  }
+  streams_->submit({"fill", {{device, bytes, true}}, [device, byte, bytes] {
+                      std::memset(device, byte, bytes);
+                    }});
+}
+
+/// Work waits in closures until the log says that it is its turn.
+class EmulatedDevice::StreamsHere final : public Streams {
+ public:
+  StreamsHere(EmulatedDevice& device, const StreamOptions& options)
+      : Streams(options), device_(device) {}
+  ~StreamsHere() override { device_.streams_ = nullptr; }
+
+ protected:
+  void on_enter(int) override { device_.streams_ = this; }
+  void on_leave() override { device_.streams_ = nullptr; }
+  std::function<void()> on_upload(int, void* to, const void* host, std::size_t bytes) override {
+    const auto* from = static_cast<const unsigned char*>(host);
+    return [this, to, kept = std::vector<unsigned char>(from, from + bytes)] {
+      device_.copy_in(to, kept.data(), kept.size());
+    };
+  }
+
+ private:
+  EmulatedDevice& device_;
+};
+
+std::shared_ptr<Streams> EmulatedDevice::make_streams(const StreamOptions& options) {
+  return std::make_shared<StreamsHere>(*this, options);
 }
 
 std::vector<double> EmulatedDevice::time_ms(const std::function<void()>&, const TimingPlan&) {

@@ -5,12 +5,13 @@
 #include "kernels/base/simt/backends.hpp"
 #include "kernels/base/simt/block_pool.hpp"
 #include "kernels/base/simt/fenced_memory.hpp"
+#include "kernels/base/simt/stream.hpp"
 #include "kernels/base/simt/watched.hpp"
 
 namespace tilestep::simt::emulated {
 
-/// The CPU as a device. Kernels run when they are launched; nothing is asynchronous. Tests derive
-/// devices from it that pretend to a clock.
+/// The CPU as a device. Kernels run when they are launched, or in a stream when that comes to them. Tests derive devices
+/// from it that pretend to a clock.
 class EmulatedDevice : public Device {
  public:
   EmulatedDevice(std::span<const KernelEntry> table, const EmulationOptions& options);
@@ -24,6 +25,7 @@ class EmulatedDevice : public Device {
   void copy_on_device(void* to, const void* from, std::size_t bytes) override;
   void fill(void* device, int byte, std::size_t bytes) override;
   void synchronize() override {}
+  std::shared_ptr<Streams> make_streams(const StreamOptions& options) override;
   bool can_time() const override { return false; }
   std::vector<double> time_ms(const std::function<void()>& work, const TimingPlan& plan) override;
   void stop_when(std::function<bool()> asked) override { stop_ = std::move(asked); }
@@ -33,6 +35,8 @@ class EmulatedDevice : public Device {
 
   std::span<const KernelEntry> table() const { return table_; }
   std::vector<const void*>* launched() const { return launched_; }
+  /// Where launches go now, inside Streams::in; null: they run at once.
+  Streams* streams() const { return streams_; }
 
   /// Runs a launch. Throws Error, Cancelled.
   virtual void run(const Launch& launch, ThreadFunction thread, void* data);
@@ -40,7 +44,10 @@ class EmulatedDevice : public Device {
   virtual std::unique_ptr<Device> like(const EmulationOptions& options) const;
 
  private:
+  class StreamsHere;
+
   std::span<const KernelEntry> table_;
+  Streams* streams_ = nullptr;
   WatchedValues watched_;
   FencedMemory fenced_;  ///< what an edited kernel works on
   BlockPool pool_;

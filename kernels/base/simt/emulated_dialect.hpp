@@ -51,6 +51,16 @@ Shared<T> dynamic_shared(std::size_t count, std::size_t byte_offset = 0,
       count, name};
 }
 
+namespace emulated {
+/// An argument that is an array is memory that the launch uses.
+template <class T>
+void note_use(const Checked<T>& array, MemoryUse* uses, std::size_t& count) {
+  if (array) uses[count++] = array.use();
+}
+template <class T>
+void note_use(const T&, MemoryUse*, std::size_t&) {}
+}  // namespace emulated
+
 /// Runs `kernel` on every thread of the launch and waits for the end. Throws Error that names the
 /// kernel for a launch that exceeds a limit of the device and for whatever goes wrong in a thread;
 /// Cancelled if the device was asked to stop.
@@ -59,14 +69,19 @@ void launch(Device& device, const Launch& shape, void (*kernel)(Params...), Args
   static_assert(sizeof...(Params) == sizeof...(Args),
                 "the kernel takes another number of arguments");
   using Bound = std::pair<void (*)(Params...), std::tuple<Params...>>;
-  Bound bound(kernel, std::tuple<Params...>(std::forward<Args>(args)...));
-  emulated::run(
-      device, shape,
-      [](void* data) {
-        const Bound& call = *static_cast<const Bound*>(data);
-        std::apply(call.first, call.second);
-      },
-      &bound);
+  // A stream may keep it beyond this call.
+  const auto bound =
+      std::make_shared<Bound>(kernel, std::tuple<Params...>(std::forward<Args>(args)...));
+  MemoryUse uses[sizeof...(Params) + 1];
+  std::size_t count = 0;
+  std::apply([&](const auto&... each) { (emulated::note_use(each, uses, count), ...); },
+             bound->second);
+  emulated::launch(device, shape,
+                   [](void* data) {
+                     const Bound& call = *static_cast<const Bound*>(data);
+                     std::apply(call.first, call.second);
+                   },
+                   bound, {uses, count});
 }
 
 }  // namespace tilestep::simt

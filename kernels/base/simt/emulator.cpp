@@ -9,6 +9,7 @@
 #include "kernels/base/simt/emulated_device.hpp"
 #include "kernels/base/simt/fault_guard.hpp"
 #include "kernels/base/simt/global_watch.hpp"
+#include "kernels/base/simt/stream.hpp"
 
 namespace tilestep::simt::emulated {
 namespace {
@@ -31,6 +32,20 @@ void run(Device& device, const Launch& launch, ThreadFunction thread, void* data
     fail(fmt::format("launches {}: a kernel cannot launch another one here", launch.name));
   }
   emulated->run(launch, thread, data);
+}
+
+void launch(Device& device, const Launch& launch, ThreadFunction thread,
+            const std::shared_ptr<void>& data, std::span<const MemoryUse> uses) {
+  auto* emulated = dynamic_cast<EmulatedDevice*>(&device);
+  Streams* const streams = emulated == nullptr ? nullptr : emulated->streams();
+  if (streams == nullptr || BlockRunner::inside_kernel()) {
+    run(device, launch, thread, data.get());
+    return;
+  }
+  check_launch(launch, emulated->info());
+  streams->submit({launch.name, {uses.begin(), uses.end()}, [emulated, launch, thread, data] {
+                     emulated->run(launch, thread, data.get());
+                   }});
 }
 
 int meet_at_barrier(bool predicate, Location at) {

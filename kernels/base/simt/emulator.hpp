@@ -7,6 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 
 #include "kernels/base/simt/device.hpp"
 #include "kernels/base/simt/emulated_types.hpp"
@@ -23,6 +25,10 @@ using ThreadFunction = void (*)(void* data);
 
 /// Runs all threads of a launch on an emulated device. Throws Error, Cancelled.
 void run(Device& device, const Launch& launch, ThreadFunction thread, void* data);
+/// The same, or inside Streams::in gives the launch to the stream, which keeps `data` until then. `uses` are the arrays
+/// among its arguments.
+void launch(Device& device, const Launch& launch, ThreadFunction thread,
+            const std::shared_ptr<void>& data, std::span<const MemoryUse> uses);
 
 /// Waits for all threads of the block. Returns how many of them came with `predicate` true. What an
 /// edited source calls, which is compiled without the headers of fibers.

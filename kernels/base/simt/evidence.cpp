@@ -186,8 +186,14 @@ class ReplayingDevice final : public EmulatedDevice {
   void* allocate(std::size_t bytes) override { return evidence_.allocated(bytes); }
   void release(void*) noexcept override {}
   void copy_in(void*, const void*, std::size_t) override {}
-  void copy_on_device(void*, const void*, std::size_t) override {}
-  void fill(void*, int, std::size_t) override {}
+  // In a stream they are part of its log all the same.
+  void copy_on_device(void* to, const void* from, std::size_t bytes) override {
+    if (streams() != nullptr)
+      streams()->submit({"copy", {{from, bytes, false}, {to, bytes, true}}, nullptr});
+  }
+  void fill(void* device, int, std::size_t bytes) override {
+    if (streams() != nullptr) streams()->submit({"fill", {{device, bytes, true}}, nullptr});
+  }
   void copy_out(void* host, const void*, std::size_t bytes) override {
     evidence_.catch_up(log_);
     evidence_.copied_out(host, bytes);
