@@ -28,6 +28,8 @@ __device__ __forceinline__ unsigned shared_address(const void* pointer) {
   return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
 }
 
+// Sources whose kernels any GPU runs do not have what older ones lack: there it is no error of the compiler's but a trap.
+#if !defined(SIMT_ANY_GPU)
 __device__ __forceinline__ void mma_m16n8k16_bf16(float (&d)[4], const unsigned (&a)[4],
                                                   unsigned b0, unsigned b1) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
@@ -91,12 +93,17 @@ __device__ __forceinline__ unsigned pack_bf16(float low, float high) {
 #endif
   return both;
 }
+#endif
+/// Rounded to the nearest even one. Older GPUs convert one number at a time.
 __device__ __forceinline__ unsigned pack_fp16(float low, float high) {
   unsigned both = 0;
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
   asm("cvt.rn.f16x2.f32 %0, %2, %1;\n" : "=r"(both) : "f"(low), "f"(high));
 #else
-  asm volatile("trap;");
+  asm("{\n.reg .b16 first, second;\ncvt.rn.f16.f32 first, %1;\ncvt.rn.f16.f32 second, %2;\n"
+      "mov.b32 %0, {first, second};\n}\n"
+      : "=r"(both)
+      : "f"(low), "f"(high));
 #endif
   return both;
 }

@@ -36,6 +36,7 @@ __device__ __forceinline__ unsigned fma_fp16x2(unsigned a, unsigned b, unsigned 
   asm("fma.rn.f16x2 %0, %1, %2, %3;\n" : "=r"(sum) : "r"(a), "r"(b), "r"(c));
   return sum;
 }
+#if !defined(SIMT_ANY_GPU)  // see mma_cuda.hpp
 __device__ __forceinline__ unsigned fma_bf16x2(unsigned a, unsigned b, unsigned c) {
   unsigned sum = 0;
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
@@ -102,6 +103,7 @@ __device__ __forceinline__ unsigned pack_e5m2(float a, float b, float c, float d
 #endif
   return four;
 }
+#endif
 __device__ __forceinline__ int nearest_int(float x) {
   return __float2int_rn(x);
 }
