@@ -12,7 +12,7 @@
 #include "tests/lesson_contract/damage.hpp"
 
 using namespace tilestep;
-using nlohmann::json;
+using Json = nlohmann::json;
 using tests::error_of;
 
 namespace {
@@ -100,39 +100,39 @@ Sample sample() {
   return s;
 }
 
-Sample read(const json& from) {
+Sample read(const Json& from) {
   return fields().from_json(from, "sample");
 }
 
 /// The sentence with which a sample is refused in which `pointer` is `value`.
-std::string refusal(const char* pointer, const json& value) {
-  json changed = fields().to_json(sample());
-  changed[json::json_pointer(pointer)] = value;
+std::string refusal(const char* pointer, const Json& value) {
+  Json changed = fields().to_json(sample());
+  changed[Json::json_pointer(pointer)] = value;
   return error_of([&] { read(changed); });
 }
 
 }  // namespace
 
 TEST_CASE("fields travel both ways", "[lab]") {
-  const json written = fields().to_json(sample());
-  CHECK(read(json::parse(written.dump())) == sample());
+  const Json written = fields().to_json(sample());
+  CHECK(read(Json::parse(written.dump())) == sample());
   CHECK(written["mood"] == "wild");
   CHECK(written["note"].is_null());
   CHECK(written["spread"].is_null());
   CHECK(written["exact"] == "-inf");
   CHECK(written["source"] == "sample.cu");
-  CHECK(written["values"] == json({0.1, "inf", 3.4028235e38}));
-  CHECK(written["items"]["weight"] == json({-1, 0, 31}));
-  CHECK(written["parts"][1]["places"] == json({2, 2, 2}));
+  CHECK(written["values"] == Json({0.1, "inf", 3.4028235e38}));
+  CHECK(written["items"]["weight"] == Json({-1, 0, 31}));
+  CHECK(written["parts"][1]["places"] == Json({2, 2, 2}));
   CHECK(written["weight"] == 4);
-  CHECK(written["range"] == json({{"low", 0.0}, {"high", 1.0}}));
+  CHECK(written["range"] == Json({{"low", 0.0}, {"high", 1.0}}));
 }
 
 TEST_CASE("not a number travels, as float and as double", "[lab]") {
   Sample s = sample();
   s.exact = std::nan("");
   s.values[0] = std::nanf("");
-  const json written = fields().to_json(s);
+  const Json written = fields().to_json(s);
   CHECK(written["exact"] == "nan");
   const Sample back = read(written);
   CHECK(std::isnan(back.exact));
@@ -167,21 +167,21 @@ TEST_CASE("what does not fit is refused with its place and what is allowed", "[l
         "sample: 'exact' is \"big\"; allowed: a number, \"inf\", \"-inf\" or \"nan\"");
   CHECK(refusal("/mood", "odd") == "sample: 'mood' is \"odd\"; allowed: calm, wild");
   CHECK(refusal("/loud", 1) == "sample: 'loud' is 1; allowed: true or false");
-  CHECK(refusal("/note", json::array({1})) == "sample: 'note' is an array of 1; allowed: a text");
-  CHECK(refusal("/values", json::array({1})) == "sample: 'values' must have 3 entries, but has 1");
-  CHECK(refusal("/lines", json::array({1, 2, 3})) ==
+  CHECK(refusal("/note", Json::array({1})) == "sample: 'note' is an array of 1; allowed: a text");
+  CHECK(refusal("/values", Json::array({1})) == "sample: 'values' must have 3 entries, but has 1");
+  CHECK(refusal("/lines", Json::array({1, 2, 3})) ==
         "sample: 'lines' must have 2 entries, but has 3");
   CHECK(refusal("/items/size", 0) == "sample: 'items.size' is 0; allowed: an array");
   CHECK(refusal("/range", "x") == "sample: 'range' is \"x\"; allowed: a JSON object");
   CHECK(refusal("", 3) == "sample: the document is 3; allowed: a JSON object");
   CHECK(refusal("/range/low", 2) == "sample: 'low' is above 'high'");
-  json less = fields().to_json(sample());
+  Json less = fields().to_json(sample());
   less["parts"][0].erase("bits");
   CHECK(error_of([&] { read(less); }) == "sample: member 'parts[0].bits' is missing");
 }
 
 TEST_CASE("whole numbers may be spelled with a point", "[lab]") {
-  json spelled = fields().to_json(sample());
+  Json spelled = fields().to_json(sample());
   spelled["bytes"] = 4.0;
   CHECK(read(spelled).bytes == 4);
   spelled["bytes"] = 1e18;  // more than a double counts exactly
@@ -189,7 +189,7 @@ TEST_CASE("whole numbers may be spelled with a point", "[lab]") {
 }
 
 TEST_CASE("optional members keep their defaults", "[lab]") {
-  json less = fields().to_json(sample());
+  Json less = fields().to_json(sample());
   less.erase("note");
   less.erase("spread");
   CHECK(read(less) == sample());
@@ -204,11 +204,11 @@ TEST_CASE(
                               .real("size", &Item::size)
                               .whole("weight", &Item::weight, 0, 9)
                               .left_out_for(0);
-  const json early = {{"size", 0.5}};
+  const Json early = {{"size", 0.5}};
   const Item item = with_later.from_json(early, "item");
   CHECK(item.weight == 0);
   CHECK((with_later.to_json(item) == early));
-  const json late = {{"size", 0.5}, {"weight", 7}};
+  const Json late = {{"size", 0.5}, {"weight", 7}};
   CHECK((with_later.to_json(with_later.from_json(late, "item")) == late));
   CHECK(tests::contains(error_of([&] {
                           with_later.from_json({{"size", 0.5}, {"weight", 10}}, "item");
@@ -217,7 +217,7 @@ TEST_CASE(
 }
 
 TEST_CASE("no damage to fields goes unnoticed", "[lab]") {
-  const auto found = tests::damage(fields().to_json(sample()), [](const json& damaged) {
+  const auto found = tests::damage(fields().to_json(sample()), [](const Json& damaged) {
     return fields().to_json(read(damaged));
   });
   CHECK(found.complaints == std::vector<std::string>());
@@ -226,41 +226,41 @@ TEST_CASE("no damage to fields goes unnoticed", "[lab]") {
 }
 
 TEST_CASE("the walk through damages sees a reader that wraps, makes up or throws", "[lab]") {
-  const json good = {{"count", 3}, {"note", "x"}};
+  const Json good = {{"count", 3}, {"note", "x"}};
   const auto complaints = [&](const auto& again) {
     return tests::damage(good, again).complaints.size();
   };
-  const auto checked = [](const json& from, auto&& count) -> json {
+  const auto checked = [](const Json& from, auto&& count) -> Json {
     const lab::Place place(from, "good");
     return {{"count", count(place)}, {"note", place.at("note").text()}};
   };
-  CHECK(complaints([&](const json& from) {
+  CHECK(complaints([&](const Json& from) {
           return checked(from,
                          [](const auto& place) { return place.at("count").template whole<>(); });
         }) == 0);
-  CHECK(complaints([&](const json& from) {
+  CHECK(complaints([&](const Json& from) {
           return checked(from, [](const auto& place) {
             return static_cast<int>(place.at("count").template whole<std::int64_t>());
           });
         }) > 0);
-  CHECK(complaints([&](const json& from) {
+  CHECK(complaints([&](const Json& from) {
           return checked(from, [](const auto& place) { return place.json().value("count", 4.0); });
         }) > 0);
-  CHECK(complaints([&](const json& from) {
+  CHECK(complaints([&](const Json& from) {
           return checked(from, [](const auto& place) { return place.json().at("count"); });
         }) > 0);
 }
 
 TEST_CASE("reports and requests refuse what would wrap", "[lab]") {
-  json request = {{"lesson", "x"}, {"params", {{"seed", 18446744073709551615u}}}};
+  Json request = {{"lesson", "x"}, {"params", {{"seed", 18446744073709551615u}}}};
   CHECK(error_of([&] { lab::request_from_json(request); }) ==
         "request: 'params.seed' is 18446744073709551615; allowed: a whole number of at most 63 "
         "bits");
   REQUIRE_FALSE(lab::recordings().empty());
-  json report = lab::to_json(lab::recordings().front()->run);
-  const auto refused = [&](const char* pointer, const json& value) {
-    json changed = report;
-    changed.at(json::json_pointer(pointer)) = value;
+  Json report = lab::to_json(lab::recordings().front()->run);
+  const auto refused = [&](const char* pointer, const Json& value) {
+    Json changed = report;
+    changed.at(Json::json_pointer(pointer)) = value;
     return error_of([&] { lab::report_from_json(changed); });
   };
   CHECK(refused("/measurements/0/samples", 2.5).find("'measurements[0].samples' is 2.5") !=
@@ -284,12 +284,12 @@ TEST_CASE("no damage to a report or request goes unnoticed", "[lab]") {
   report.measurements.push_back(m);
   report.checks.push_back({"output", true, 1e-7, 1e-6, "n·u"});
   const auto found = tests::damage(
-      to_json(report), [](const json& from) { return to_json(lab::report_from_json(from)); });
+      to_json(report), [](const Json& from) { return to_json(lab::report_from_json(from)); });
   CHECK(found.complaints == std::vector<std::string>());
   CHECK(found.refused > 100);
   const auto asked =
       tests::damage(to_json(lab::Request{"x", report.params, lab::Request::Action::bench, "cuda"}),
-                    [](const json& from) { return to_json(lab::request_from_json(from)); });
+                    [](const Json& from) { return to_json(lab::request_from_json(from)); });
   CHECK(asked.complaints == std::vector<std::string>());
 }
 
@@ -329,20 +329,20 @@ TEST_CASE("another future leaves what is known, and changes the rest within its 
     way.items.push_back({i, static_cast<float>(i)});
   }
   way.total = 7;
-  const json was = way_fields().to_json(way);
+  const Json was = way_fields().to_json(way);
   for (const lab::When now :
        {lab::When{0, 1}, lab::When{8, 0}, lab::When{8, 1}, lab::When{20, 1}}) {
     std::mt19937 random(3);
-    json other = was;
+    Json other = was;
     way_fields().change(&way, other, {now, random});
     CAPTURE(now.step, now.phase, other.dump());
-    const auto known = [&](const json& list, int phase) {
+    const auto known = [&](const Json& list, int phase) {
       std::size_t same = 0;
       while (same < list.size() && list[same] == static_cast<int>(same)) ++same;
       const int steps = now.phase >= phase ? now.step : now.step - 1;
       CHECK(same >= static_cast<std::size_t>(std::max(steps, 0)));
       CHECK((same == list.size()) == (steps == 20));
-      json sorted = list;
+      Json sorted = list;
       std::sort(sorted.begin(), sorted.end());
       CHECK((sorted == was["seen"]));
     };
@@ -362,10 +362,10 @@ TEST_CASE("columns of any length have one length", "[lab]") {
   };
   const auto fields =
       lab::Fields<Items>().columns("items", &Items::items, item_fields(), lab::kAnyCount);
-  const json two = {{"items", {{"weight", {1, 2}}, {"size", {0.5, 1.5}}}}};
+  const Json two = {{"items", {{"weight", {1, 2}}, {"size", {0.5, 1.5}}}}};
   CHECK(fields.from_json(two, "items").items == std::vector<Item>{{1, 0.5F}, {2, 1.5F}});
   for (const char* column : {"weight", "size"}) {
-    json uneven = two;
+    Json uneven = two;
     uneven["items"][column].push_back(3);
     CHECK(tests::contains(error_of([&] { fields.from_json(uneven, "items"); }), "size"));
   }
@@ -379,13 +379,13 @@ TEST_CASE("documents from before a column was there come back as they are", "[la
       "items", &Items::items,
       lab::Fields<Item>().whole("weight", &Item::weight).real("size", &Item::size).left_out_for(0),
       lab::kAnyCount);
-  const json before = {{"items", {{"weight", {1, 2}}}}};
+  const Json before = {{"items", {{"weight", {1, 2}}}}};
   const Items read = fields.from_json(before, "items");
   CHECK(read.items == std::vector<Item>{{1, 0}, {2, 0}});
   CHECK(fields.to_json(read) == before);
   const Items mixed{{{1, 0.5F}, {2, 0}}};
-  const json written = fields.to_json(mixed);
-  CHECK(written["items"]["size"] == json({0.5, nullptr}));
+  const Json written = fields.to_json(mixed);
+  CHECK(written["items"]["size"] == Json({0.5, nullptr}));
   CHECK(fields.from_json(written, "items").items == mixed.items);
   CHECK_THROWS_AS(fields.from_json({{"items", {{"size", {0.5}}}}}, "items"), Error);
 }

@@ -57,8 +57,8 @@ lab::Report bench(simt::Device&, lab::Progress&) {
 
 using SampleLesson = lab::LessonOf<Recorded>;
 SampleLesson sample(const std::vector<SampleLesson::Told>& told) {
-  static constexpr lab::LessonName kName{"sample", "A sample", "Samples"};
-  return SampleLesson(kName, "It is small.", recorded_table(), run, bench).with_telling(told);
+  static constexpr lab::LessonName kSample{"sample", "A sample", "Samples"};
+  return SampleLesson(kSample, "It is small.", recorded_table(), run, bench).with_telling(told);
 }
 
 const SampleLesson kSample = sample({{"wide", "Many numbers.", {.width = 100}},
