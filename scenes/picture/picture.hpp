@@ -381,7 +381,7 @@ std::string_view name_of(Place place, bool brief = false);
 /// How a box is placed among others, the room it needs, and where the data it shows lives.
 struct Layout {
   /// How its boxes are arranged. `either`: stacked, or side by side if the height does not suffice.
-  /// `wished`: stacked, or side by side if only that gives them the size they wish for.
+  /// `wished`: stacked, or side by side if only that grants their wishes; with a wish of its own, also if neither does.
   /// `tall`: stacked, or side by side if type would have to be smaller for it.
   enum Flow : std::uint8_t { row, column, over, either, wished, tall } flow = column;
   /// Its boxes share all its room by weight if each gets its least size: rows of a grid.
@@ -392,6 +392,7 @@ struct Layout {
   float least_width = 4, least_height = 1;  ///< in heights of a line of text
   float most_height = 0;                    ///< upper limit of its height; 0: as room allows
   float wish = 0;                ///< width and height its numbers need to be drawn, if `wished`
+  float aspect = 0;              ///< width over height of the room its marks get; 0: any
   float left = 0, right = 0;     ///< margins for labels, in heights of a line of text
   Place place = Place::nowhere;  ///< where its data lives
 };

@@ -195,8 +195,9 @@ void Placer::fold(Node& root) {
     measure(root);
   }
   wishes_ = true;
+  low_ = false;
   measure(root);
-  granted_ = !fits(root);
+  granted_ = low_ = !fits(root);
   measure(root);
   granted_ = wishes_ = granted_ && fits(root);
   measure(root);
@@ -220,6 +221,14 @@ void Placer::lay(Node& node, Area area) {
                  area.x1 - box.right * em_, area.y1 - node.bottom};
   node.inside.x1 = std::max(node.inside.x1, node.inside.x0 + 1);
   node.inside.y1 = std::max(node.inside.y1, node.inside.y0 + 1);
+  if (box.aspect > 0) {
+    // Centred, as large as there is room for: a circle stays round.
+    const float wide = std::min(node.inside.width(), box.aspect * node.inside.height());
+    const float high = wide / box.aspect;
+    const Point middle = node.inside.center();
+    node.inside = {middle.x - wide / 2, middle.y - high / 2, middle.x + wide / 2,
+                   middle.y + high / 2};
+  }
   lay_along(node);
 }
 

@@ -81,7 +81,8 @@ class Placer {
   bool fits(const Node& root) const;
   bool side_by_side(const Box& box) const {
     return box.flow == Box::row || (box.flow == Box::either && turned_) ||
-           (box.flow == Box::wished && granted_) || (box.flow == Box::tall && !tall_);
+           (box.flow == Box::wished && (granted_ || (box.wish > 0 && low_))) ||
+           (box.flow == Box::tall && !tall_);
   }
   static Node* last_of_rank(Node& node, int rank);
   static int highest_rank(const Node& node);
@@ -200,6 +201,7 @@ class Placer {
   bool dense_ = false;    ///< little room: smaller type
   bool wishes_ = false;   ///< boxes' wishes count as needs
   bool granted_ = false;  ///< wishes are met side by side
+  bool low_ = true;       ///< wishes are not met in stacks
   bool turned_ = false;   ///< little height: boxes that may be side by side are
   bool tall_ = true;      ///< there is room for tall boxes
   float em_ = 1, gap_ = 1;

@@ -383,7 +383,9 @@ constexpr std::string_view kClosed[] = {"weight-ratio", "old-weight",     "maske
                                         "busy-blocks",  "batch-and-roof", "what-paging-does",
                                         "stored",       "crossing",       "at-work",
                                         "bytes-asked",  "arm-lanes",      "block-limit",
-                                        "waves",        "four-chains",    "twice-the-registers"};
+                                        "waves",        "four-chains",    "twice-the-registers",
+                                        "shift-both",   "turn-values",    "unfinished",
+                                        "launch-bytes"};
 
 void check_open(const lab::Lesson& lesson, contract::OtherFuture other_future,
                 contract::TablesOf tables_of) {

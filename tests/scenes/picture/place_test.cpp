@@ -714,3 +714,23 @@ TEST_CASE("beats: things share one if they overlapped, and one that takes no tim
   REQUIRE(number != placed.words.end());
   CHECK(cells[1].holds(number->area.center()));
 }
+
+TEST_CASE("a box with an aspect keeps it, centred in whatever room there is", "[picture]") {
+  for (const float aspect : {1.0f, 2.5f}) {
+    for (const Area area : {Area{0, 0, 600, 200}, Area{0, 0, 200, 600}, Area{10, 20, 410, 420}}) {
+      Picture made;
+      made.axes = {{.name = "across", .low = -1}, {.name = "along", .low = -1}};
+      Curve curve{.key = {"rim"}, .x = {-1, 1}, .y = {-1, 1}, .ax = "across", .ay = "along"};
+      made.root = box({"wheel"}, {curve}, {}, {.aspect = aspect});
+      const Placed placed = place(made, area, Typewriter());
+      CHECK(faults(placed).empty());
+      const Stroke& stroke = placed.strokes.front();
+      const Point from = stroke.points.front(), to = stroke.points.back();
+      CHECK((to.x - from.x) == Approx(aspect * (from.y - to.y)).epsilon(1e-4));
+      // As large as one of the two sides allows.
+      CHECK((to.x - from.x > area.width() - 1 || from.y - to.y > area.height() - 1));
+      CHECK((from.x + to.x) / 2 == Approx((area.x0 + area.x1) / 2));
+      CHECK((from.y + to.y) / 2 == Approx((area.y0 + area.y1) / 2));
+    }
+  }
+}
