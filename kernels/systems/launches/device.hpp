@@ -57,40 +57,35 @@ __device__ __forceinline__ float swiglu(float gate, float up) {
   return gate / (1.0f + expf(-gate)) * up;
 }
 
+/// sum += a pack of weights times the eight numbers that `low` and `high` hold.
+__device__ __forceinline__ void add_pack(const uint4& pack, const float4& low, const float4& high,
+                                         float& sum) {
+  const unsigned words[4] = {pack.x, pack.y, pack.z, pack.w};
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const float4& four = half == 0 ? low : high;
+    const unsigned first = words[2 * half], second = words[2 * half + 1];
+    sum += bf16_value(first & 0xFFFFu) * four.x;
+    sum += bf16_value(first >> 16) * four.y;
+    sum += bf16_value(second & 0xFFFFu) * four.z;
+    sum += bf16_value(second >> 16) * four.w;
+  }
+}
+
 /// Packs of a row of weights in flight: those of lanes at, at + 32, …
 struct Ahead {
   uint4 packs[kAhead];
 
+  /// Pack i of a row of `count`, or zeros behind its end.
+  __device__ __forceinline__ void take(int i, const simt::Global<const uint4>& w,
+                                       std::ptrdiff_t row, int at, int count) {
+    const int pack = at + 32 * i;
+    packs[i] = pack < count ? simt::load_early(w, row + pack) : uint4{0, 0, 0, 0};
+  }
   __device__ __forceinline__ void load(const simt::Global<const uint4>& w, std::ptrdiff_t row,
                                        int at, int count) {
 #pragma unroll  // the packs are registers
-    for (int i = 0; i < kAhead; ++i) {
-      const int pack = at + 32 * i;
-      packs[i] = pack < count ? simt::load_early(w, row + pack) : uint4{0, 0, 0, 0};
-    }
-  }
-  /// sums[t] += the packs times the same numbers of token t in x, rows of k numbers.
-  template <int kTokens, class X>
-  __device__ __forceinline__ void multiply(const X& x, int k, int at, int count, int batch,
-                                           float (&sums)[kTokens]) const {
-#pragma unroll
-    for (int i = 0; i < kAhead; ++i) {
-      const int pack = at + 32 * i;
-      if (pack >= count) continue;
-      const unsigned words[4] = {packs[i].x, packs[i].y, packs[i].z, packs[i].w};
-#pragma unroll
-      for (int token = 0; token < kTokens; ++token) {
-        if (token >= batch) continue;
-        for (int half = 0; half < 2; ++half) {
-          const float4 four = simt::as<const float4>(x)[(token * k + pack * kPack) / 4 + half];
-          const unsigned low = words[2 * half], high = words[2 * half + 1];
-          sums[token] += bf16_value(low & 0xFFFFu) * four.x;
-          sums[token] += bf16_value(low >> 16) * four.y;
-          sums[token] += bf16_value(high & 0xFFFFu) * four.z;
-          sums[token] += bf16_value(high >> 16) * four.w;
-        }
-      }
-    }
+    for (int i = 0; i < kAhead; ++i) take(i, w, row, at, count);
   }
 };
 

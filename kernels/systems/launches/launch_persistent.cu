@@ -41,9 +41,6 @@ void start_persistent(simt::Device& device, const StepShape& shape, const ModelA
   simt::require_within("persistent: layers", shape.layers, 1, 1024);
   simt::require_multiple("persistent: width", shape.width, kPack);
   simt::require_multiple("persistent: inner", shape.inner, kPack);
-  const std::size_t shared =
-      kSumBytes + sizeof(float) * static_cast<std::size_t>(shape.batch) *
-                      static_cast<std::size_t>(std::max(shape.width, shape.inner));
   const auto packs = [](simt::Span<const std::uint16_t> span, const char* name) {
     return simt::as<const uint4>(simt::global(span, name));
   };
@@ -58,6 +55,10 @@ void start_persistent(simt::Device& device, const StepShape& shape, const ModelA
                     simt::global(arrays.arrived, "arrived")};
   with_tokens(shape.batch, [&](auto tokens) {
     constexpr int kTokens = decltype(tokens)::value;
+    const std::size_t shared =
+        kSumBytes +
+        sizeof(float) * static_cast<std::size_t>(shape.batch * std::max(shape.width, shape.inner)) +
+        sizeof(uint4) * static_cast<std::size_t>(kDepth<kTokens> * kUnit * kThreads);
     const auto start = [&](auto clock, auto its_tape) {
       const auto kernel = SIMT_BACKEND::persistent<kTokens, decltype(clock), decltype(its_tape)>;
       simt::launch(device, shape_of_launch(device, shared, kernel), kernel, model, shape, barriers,

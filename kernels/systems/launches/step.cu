@@ -47,7 +47,18 @@ __global__ void product(simt::Global<const uint4> w, simt::Global<const float> x
     for (int at = lane; at < packs; at += 32 * kAhead) {
       Ahead ahead;
       ahead.load(w, static_cast<std::ptrdiff_t>(row) * packs, at, packs);  // [step: vectors]
-      ahead.multiply(x, k, at, packs, batch, sums);
+#pragma unroll
+      for (int i = 0; i < kAhead; ++i) {
+        const int pack = at + 32 * i;
+        if (pack >= packs) continue;
+#pragma unroll
+        for (int token = 0; token < kTokens; ++token) {
+          if (token >= batch) continue;
+          const std::ptrdiff_t four = (token * k + pack * kPack) / 4;
+          const auto fours = simt::as<const float4>(x);
+          add_pack(ahead.packs[i], fours[four], fours[four + 1], sums[token]);
+        }
+      }
     }
 #pragma unroll
     for (int token = 0; token < kTokens; ++token) {

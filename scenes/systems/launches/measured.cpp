@@ -85,7 +85,7 @@ measured::Spec LaunchesScene::measured_spec() const {
                            .of = "copy"}},
             .needs = "decode"},
            {.name = "Staircase",
-            .how = "a product round the edges of its tiles; dashed: predicted from waves",
+            .how = "a product round the edges of its tiles; dashed: predicted from waves and tiles",
             .plots = {Lines{
                 .id = "shape_staircase",
                 .x_label = "m",

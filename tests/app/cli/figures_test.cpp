@@ -305,6 +305,54 @@ TEST_CASE("the text on a paged cache quotes what was recorded", "[figures]") {
                    with_pages("1"), with_pages("16")));
 }
 
+TEST_CASE("the text on positions quotes what was recorded", "[figures]") {
+  const lab::Report& bench = recorded_bench("positions");
+  const auto prefill = [&](const char* column) {
+    return in(bench, "fusion", column, {{"tokens", "8192"}});
+  };
+  says("attention/positions",
+       fmt::format("8192 tokens of 48 heads take {:.2f} µs in four launches and {:.2f} µs in one: "
+                   "{:.2f} times as fast, at {:.0f} % of the rate of a copy",
+                   prefill("apart"), prefill("together"), prefill("times"),
+                   100 * prefill("fraction")));
+  const auto each = [&](const char* rung, const char* way) {
+    return in(bench, "launches", "each", {{"rung", rung}, {"way", way}});
+  };
+  const char* const alone = "one by one";
+  const char* const graph = "in a graph";
+  says("attention/positions",
+       fmt::format("four kernels take {:.2f} µs on an H200, and one takes {:.2f} µs: hardly more "
+                   "than an empty kernel, with {:.2f} µs",
+                   each("apart", alone), each("together", alone), each("empty", alone)));
+  CHECK(each("together", alone) / each("empty", alone) < 1.15);
+  says("attention/positions",
+       fmt::format("{:.2f} µs, {:.2f} µs and {:.2f} µs.", each("apart", graph),
+                   each("together", graph), each("empty", graph)));
+}
+
+TEST_CASE("the text on launches quotes what was recorded", "[figures]") {
+  const lab::Report& bench = recorded_bench("launches");
+  const auto cost = [&](const char* what) { return in(bench, "costs", "time", {{"what", what}}); };
+  says(
+      "systems/launches",
+      fmt::format("kernel takes {:.2f} µs on an H200 if launches come one by one, and {:.2f} µs in "
+                  "a graph",
+                  cost("one by one"), cost("in a graph")));
+  const auto step = [&](const char* rung, const char* column) {
+    return in(bench, "decode", column, {{"rung", rung}, {"batch", "1"}});
+  };
+  says("systems/launches", fmt::format("takes {:.0f} µs kernel by kernel, and {:.0f} µs as a graph",
+                                       step("eager", "each"), step("graph", "each")));
+  says("systems/launches",
+       fmt::format(
+           "the step takes {:.0f} µs, and reads its weights at {:.0f} % of the rate of a copy",
+           step("persistent", "each"), 100 * step("persistent", "fraction")));
+  const auto rows = [&](const char* m) { return in(bench, "staircase", "time", {{"m", m}}); };
+  says("systems/launches", fmt::format("takes {:.1f} µs for 1024 rows and {:.1f} µs for 1025",
+                                       rows("1024"), rows("1025")));
+  CHECK(bench.measurement("staircase_near", "")->value >= 0.9);
+}
+
 TEST_CASE("the text on experts quotes what was recorded", "[figures]") {
   const lab::Report& bench = recorded_bench("moe-routing");
   const auto rate = [&](const char* scheme, const char* routing, const char* experts) {

@@ -239,7 +239,9 @@ class Bench : public lab::Bench {
 
   void time_steps() {
     auto model = std::make_shared<TimedModel>(device, sizes_.model);
-    simt::Buffer<unsigned char> from(device, copied_bytes()), to(device, copied_bytes());
+    // A copy of half as many bytes reads and writes as many as a step reads.
+    const auto copied = static_cast<std::size_t>(model->bytes() / 2);
+    simt::Buffer<unsigned char> from(device, copied), to(device, copied);
     std::vector<lab::Timed> rows;
     for (const int batch : sizes_.batches) {
       lab::LadderPlan plan;
@@ -276,9 +278,6 @@ class Bench : public lab::Bench {
          real("p90", "", "GB/s", 0), real("fraction", "of copy", "", 3), lab::Column{"why", "why"}},
         rows);
   }
-  std::size_t copied_bytes() const {
-    return std::max<std::size_t>(product_of(sizes_.model.inner, sizes_.model.width) * 16, 4096);
-  }
   lab::Rung step_rung(const char* name, const char* why, TimedModel& model, int batch,
                       const std::function<void()>& launch, bool in_graph) {
     lab::Rung made =
@@ -303,8 +302,8 @@ class Bench : public lab::Bench {
     return rows;
   }
 
-  /// Needs Hopper's instructions, or the emulation's. Times follow waves: a wave's time is that of the longest product
-  /// over its waves, and what all pay before the first is that of one row less one wave.
+  /// Needs Hopper's instructions, or the emulation's. All times follow from three: a product's own cost, a wave's and a
+  /// tile's, since tiles share memory and power. Three points say them: the first, the last of the first wave, the last.
   void time_staircase() {
     if (device.info().compute_capability != 0 && device.info().compute_capability != 90) return;
     const auto& products = static_cast<const fusion::Kernels&>(device.kernels("fusion"));
@@ -350,11 +349,16 @@ class Bench : public lab::Bench {
                         {1e3 * ms.median, 1e3 * ms.p10, 1e3 * ms.p90, ms.samples}});
     }
     if (points.size() < 2) return;
-    const Point &first = points.front(), &last = points.back();
-    const double wave =
-        last.tiling.waves == first.tiling.waves
-            ? 0
-            : (last.us.median - first.us.median) / (last.tiling.waves - first.tiling.waves);
+    const auto later = std::find_if(points.begin(), points.end(), [&](const Point& point) {
+      return point.tiling.waves > points.front().tiling.waves;
+    });
+    const Point &first = points.front(), &full = *(later - 1), &last = points.back();
+    const auto apart = [](double us, int count) { return count > 0 ? us / count : 0.0; };
+    const double tile = apart(full.us.median - first.us.median,
+                              full.tiling.tiles() - first.tiling.tiles()),
+                 wave = apart(last.us.median - full.us.median -
+                                  tile * (last.tiling.tiles() - full.tiling.tiles()),
+                              last.tiling.waves - full.tiling.waves);
     lab::Table table{
         "staircase",
         fmt::format("A product of m x {} with {} x {}, BF16, tiles of {} x {}", sizes_.k, sizes_.n,
@@ -364,7 +368,9 @@ class Bench : public lab::Bench {
          real("predicted", "predicted", "µs", 2), real("ratio", "predicted / time", "", 3)}};
     int near = 0;
     for (const Point& point : points) {
-      const double predicted = first.us.median + wave * (point.tiling.waves - first.tiling.waves);
+      const double predicted = first.us.median +
+                               tile * (point.tiling.tiles() - first.tiling.tiles()) +
+                               wave * (point.tiling.waves - first.tiling.waves);
       const double ratio = predicted / point.us.median;
       near += std::abs(ratio - 1) <= 0.1 ? 1 : 0;
       table.add({point.m, point.tiling.tiles(), point.tiling.waves, point.us.median, point.us.p10,
@@ -373,7 +379,7 @@ class Bench : public lab::Bench {
     report.add(std::move(table));
     report.add(lab::derived(
         "staircase_near", "", static_cast<double>(near) / static_cast<double>(points.size()), "",
-        "share of the points whose time is predicted within 10 % from waves alone"));
+        "share of the points whose time is predicted within 10 % from waves and tiles"));
   }
   int multiprocessors() const { return std::max(device.info().multiprocessors, 1); }
 

@@ -158,7 +158,9 @@ TEST_CASE("Launches: where there is a clock, kernels have times behind their cal
     }
     CHECK(timed == 3 * (std::string_view(mode) == "persistent" ? 1 : launches_of(2)));
   }
-  CHECK_FALSE(launches_trace({}).timed);
+  const auto emulated = simt::make_emulated_device(kLaunchTable);
+  lab::NoProgress nobody;
+  CHECK_FALSE(trace_from_json(lesson().run({}, *emulated, nobody).trace).timed);
 }
 
 TEST_CASE("Launches: the dispatcher names what keeps a faster kernel out", "[launches]") {
