@@ -194,16 +194,12 @@ Box LaunchesScene::lanes(Cursor cursor) const {
         calls + static_cast<int>(i), false);
   }
   const std::string said =
-      trace_.timed ? fmt::format(
-                         "step {}: the host's calls, and the device's work; the two clocks "
-                         "agree within {} µs",
-                         step(cursor) + 1, words::significant(trace_.clocks_us, 2))
-                   : fmt::format(
-                         "step {}: the host's calls, and the device's work; beats are "
-                         "order, not time",
-                         step(cursor) + 1);
+      trace_.timed
+          ? fmt::format("host and device in step {}: the two clocks agree within {} µs",
+                        step(cursor) + 1, words::significant(trace_.clocks_us, 2))
+          : fmt::format("host and device in step {}: beats are order, not time", step(cursor) + 1);
   return labelled({"lanes"}, box({"beats"}, {list.made()}, {}, {.least_height = 3, .left = 4.6f}),
-                  text(said, trace_.timed ? "host and device" : "beats: order, not time", "beats"),
+                  text(said, "host and device", "beats"),
                   {.weight = 4, .least_width = 12, .least_height = 4.6f});
 }
 
@@ -236,10 +232,10 @@ Box LaunchesScene::kernels(Cursor cursor) const {
     }
   }
   cells.items.about = {{"op", {-1, ops}}};
-  return labelled({"kernels"},
-                  box({"grid"}, {std::move(cells)}, {}, {.least_height = 2.4f, .left = 3.6f}),
-                  text("kernels by layer; striped: submitted", "striped: submitted", "kernels"),
-                  {.rank = 1, .weight = 3, .least_width = 14, .least_height = 4});
+  return labelled(
+      {"kernels"}, box({"grid"}, {std::move(cells)}, {}, {.least_height = 2.4f, .left = 3.6f}),
+      text("kernels by layer: striped are submitted", "kernels: striped wait", "kernels"),
+      {.rank = 1, .weight = 3, .least_width = 14, .least_height = 4});
 }
 
 /// Rows of each step's products: those of tokens, and hatched the padding of a bucket.
@@ -266,7 +262,7 @@ Box LaunchesScene::rows(Cursor cursor) const {
   }
   cells.items.about = {{"step", {-1, of}}};
   return labelled({"rows"}, box({"slots"}, {std::move(cells)}, {}, {.least_height = 3}),
-                  text("tokens; hatched: padding", "hatched: padding", "rows"),
+                  text("tokens: hatched are padding", "tokens", "rows"),
                   {.rank = 2, .weight = 2, .least_width = 8, .least_height = 4.6f});
 }
 
@@ -290,7 +286,7 @@ Box LaunchesScene::steps_ledger(Cursor cursor) const {
   table.items.count = static_cast<int>(table.items.names.size());
   table.items.per_row = 3;
   return labelled({"steps"}, box({"steps_table"}, {std::move(table)}, {}, {.least_height = 3}),
-                  text("how each step was done", "how", "how"),
+                  text("steps: how each was done", "steps", "steps"),
                   {.rank = 2, .weight = 3, .least_width = 18, .least_height = 4.6f});
 }
 
@@ -316,9 +312,9 @@ Box LaunchesScene::tiles(Cursor cursor) const {
   }
   return labelled({"tiles"},
                   box({"tile_grid"}, {std::move(cells)}, {}, {.least_height = 3, .left = 1.4f}),
-                  text(by_wave ? "tiles, a tone per wave; striped: over the edge"
-                               : "tiles of C; striped: over the edge",
-                       "striped: over the edge", "tiles"),
+                  text(by_wave ? "tiles: a tone per wave, striped over the edge"
+                               : "tiles of C: striped over the edge",
+                       "tiles", "tiles"),
                   {.weight = 1, .least_width = 12, .least_height = 5});
 }
 
@@ -378,10 +374,9 @@ Box LaunchesScene::choices() const {
   }
   table.items.count = static_cast<int>(table.items.names.size());
   table.items.per_row = 1;
-  return labelled(
-      {"choices"}, box({"choice_table"}, {std::move(table)}, {}, {.least_height = 9}),
-      text("what the dispatcher takes for 4096³, and for other shapes", "what it takes", "choices"),
-      {.weight = 1, .least_width = 12, .least_height = 10});
+  return labelled({"choices"}, box({"choice_table"}, {std::move(table)}, {}, {.least_height = 9}),
+                  text("kernel by shape: 4096³ where none is given", "kernel by shape", "kernels"),
+                  {.weight = 1, .least_width = 12, .least_height = 10});
 }
 
 /// What a fallback costs a model.

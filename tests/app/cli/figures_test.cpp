@@ -326,7 +326,7 @@ TEST_CASE("the text on positions quotes what was recorded", "[figures]") {
                    each("apart", alone), each("together", alone), each("empty", alone)));
   CHECK(each("together", alone) / each("empty", alone) < 1.15);
   says("attention/positions",
-       fmt::format("{:.2f} µs, {:.2f} µs and {:.2f} µs.", each("apart", graph),
+       fmt::format("they take {:.2f} µs, {:.2f} µs and {:.2f} µs:", each("apart", graph),
                    each("together", graph), each("empty", graph)));
 }
 
