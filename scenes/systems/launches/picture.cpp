@@ -135,21 +135,27 @@ Picture LaunchesScene::picture(const Extent& extent, const View& view) const {
     std::vector<Axis> axes = extent.axes;
     // The beats that led here are worth more than room for those to come.
     axes.front().focus = std::max(cursor.tile - step_at(cursor).first_beat - 5, 0);
-    return {std::move(headline), std::move(axes),
+    return {std::move(headline),
+            std::move(axes),
             column({"launches"},
                    {page_gap(), lanes(cursor),
                     row({"below"}, {kernels(cursor), rows(cursor), steps_ledger(cursor)},
                         {.even = true, .weight = 3})},
-                   {.even = true})};
+                   {.even = true}),
+            {"lanes", "kernels"}};
   }
   if (cursor.tile < trace_.dispatch_step()) {
-    return {std::move(headline), extent.axes,
+    return {std::move(headline),
+            extent.axes,
             column({"launches"}, {page_gap(), row({"shape"}, {tiles(cursor), staircase(cursor)},
-                                                  {.even = true})})};
+                                                  {.even = true})}),
+            {cursor.tile >= trace_.waves_step() ? "stairs" : "tiles"}};
   }
-  return {std::move(headline), extent.axes,
+  return {std::move(headline),
+          extent.axes,
           column({"launches"},
-                 {page_gap(), row({"dispatch"}, {choices(), slowdowns()}, {.even = true})})};
+                 {page_gap(), row({"dispatch"}, {choices(), slowdowns()}, {.even = true})}),
+          {"choices", "slowdowns"}};
 }
 
 // ---- beats ----------------------------------------------------------------------------------------------

@@ -261,8 +261,12 @@ SourceMark LaunchesScene::source(const View& view) const {
   }
   SourceMark mark = source_mark(launches::kStepSource, trace_.lines, -1);
   for (const WorkTrace* work : works_at(cursor.tile)) {
-    if (work->place < 0 || mark.current > 0) continue;
-    mark.current = trace_.lines[static_cast<std::size_t>(launches::op_at(work->place))];
+    if (work->place < 0) continue;
+    const int line = trace_.lines[static_cast<std::size_t>(launches::op_at(work->place))];
+    if (mark.current == 0) mark.current = line;
+    std::string& launched = mark.values[line];
+    launched +=
+        fmt::format("{}{}, call {}", launched.empty() ? "" : "; ", work->what, work->call + 1);
   }
   return mark;
 }
