@@ -389,7 +389,7 @@ std::vector<Box> MoeRoutingScene::rows(Cursor cursor, int followed, int place) c
     gate.state.each[e] = gate_is_off(each, c) ? State::wrong : State::plain;
     gate.tone.each[e] = tone_of(e);
   }
-  return {row({"names"}, "", std::move(names), Step::score),
+  return {row({"names"}, "expert", std::move(names), Step::score),
           done(Step::offset, cursor) ? row({"firsts"}, "first slot", std::move(first), Step::offset)
                                      : row({"gates"}, "gate", std::move(gate), Step::top_k)};
 }

@@ -50,12 +50,11 @@ std::optional<Question> LaunchesScene::step_question(int step) const {
   if (now.how == How::updated) {
     return of_kind(
         "changed-batch",
-        ask(fmt::format("The graph was captured with {}, and now there {}. What does the host do?",
+        ask(fmt::format("The graph was captured with {}; now there {}. What does the host do?",
                         counted(before.batch, "token"),
                         now.batch == 1 ? "is 1" : fmt::format("are {}", now.batch)),
-            "It captures again, and gives the graph the new arguments",
-            {"It replays the graph, which looks at the batch", "It launches kernel by kernel",
-             "It replays the graph twice"},
+            "Captures again, and updates it",
+            {"Replays it as it is", "Launches kernel by kernel", "Replays it twice"},
             "a graph holds the arguments and grids of its capture, so they must be replaced."));
   }
   if (now.how == How::replayed) {
@@ -76,19 +75,15 @@ std::optional<Question> LaunchesScene::work_question(int beat) const {
     if (launches::op_at(work->place) == Op::gate) {
       return of_kind(
           "two-streams",
-          ask("gate and up both read n, and neither reads what the other writes. What "
-              "may the device do?",
-              "Run them in any order, or both at once",
-              {"Run gate first, since it was launched first", "Wait for the host between them",
-               "Run only one of them"},
+          ask("gate and up read n, neither what the other writes. What may the device do?",
+              "Run them in any order", {"Run gate first", "Wait for the host", "Run only one"},
               "they are in different streams, and an event orders only norm before up."));
     }
     if (launches::op_at(work->place) == Op::act && trace_.broken == Break::missing_dependency) {
       return of_kind("missing",
                      ask("act was launched before its stream waits for up. What will act read?",
-                         "Whatever is in up's array by then",
-                         {"up's result: the device finds out what is needed",
-                          "Nothing: the launch is refused", "gate's result instead"},
+                         "Whatever is in up's array",
+                         {"up's result", "Nothing: it is refused", "gate's result"},
                          "streams know calls, not arrays; only an event orders two of them."));
     }
   }
