@@ -69,12 +69,12 @@ std::optional<Question> FusionScene::kernel_question(int kernel) const {
     const bool tile =
         fusion::kind_of(static_cast<fusion::Op>(first - 1)) == fusion::Kind::attention;
     if (tile && !why.empty()) {
-      return of_kind("whole-row",
-                     ask("Why is the quantization that follows not in the attention kernel?",
-                         "Its scale needs the whole row, and a block has one head",
-                         {"FP8 cannot be stored by it", "Attention has no registers left",
-                          "It would change the result"},
-                         why + "."));
+      return of_kind(
+          "whole-row",
+          ask("Why is the quantization that follows not in the attention kernel?",
+              "A scale needs all heads",
+              {"It cannot store FP8", "It has no registers left", "It would change the result"},
+              why + "."));
     }
   }
   const Sums sums = sums_of(kernel);
