@@ -1,6 +1,5 @@
 // Fusion: the shapes that the kernels accept, and their launches.
 
-#include "kernels/systems/fusion/gemm/gemm.hpp"
 #include "kernels/systems/fusion/launch.hpp"
 #include "kernels/systems/fusion/loss.cu"
 

@@ -116,6 +116,10 @@ void with_parts(const Parts& parts, Run run) {
 #endif
 }
 
+// What launch.cu calls of the other launch files.
+void start_product(simt::Device& device, Epilogue epilogue, TileSize size,
+                   const ProductShape& shape, const ProductArrays& arrays);
+void start_bias(simt::Device& device, const ProductShape& shape, const ProductArrays& arrays);
 void start_rows(simt::Device& device, const RowShape& shape, const Parts& parts,
                 const RowArrays& arrays);
 void start_stream(simt::Device& device, const RowShape& shape, const Parts& parts,

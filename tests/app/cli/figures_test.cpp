@@ -476,6 +476,11 @@ TEST_CASE("the table of fusions quotes what was recorded, here and elsewhere", "
   };
   says("systems/fusion",
        fmt::format("{:.2f} µs to {:.2f} µs, 8192 rows of 4096", time("apart"), time("together")));
+  const auto heads = [](const char* column) {
+    return in(recorded_bench("positions"), "fusion", column, {{"tokens", "8192"}});
+  };
+  says("systems/fusion", fmt::format("{:.2f} µs to {:.2f} µs, 8192 tokens of 48 heads of 128",
+                                     heads("apart"), heads("together")));
   const auto product = [](const char* how) {
     return in(recorded_bench("low-bit"), "unfused", "time",
               {{"layer", "14336 × 4096"}, {"batch", "1"}, {"format", how}});

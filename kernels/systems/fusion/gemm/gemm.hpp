@@ -38,11 +38,4 @@ struct ProductArrays {
   simt::Span<std::uint16_t> out;           ///< m × output_columns
 };
 
-/// What launch.cu calls of launch_gemm.cu.
-namespace SIMT_BACKEND {
-void start_product(simt::Device& device, Epilogue epilogue, TileSize size,
-                   const ProductShape& shape, const ProductArrays& arrays);
-void start_bias(simt::Device& device, const ProductShape& shape, const ProductArrays& arrays);
-}  // namespace SIMT_BACKEND
-
 }  // namespace tilestep::fusion
