@@ -134,7 +134,7 @@ Picture LaunchesScene::picture(const Extent& extent, const View& view) const {
   if (in_steps(cursor)) {
     std::vector<Axis> axes = extent.axes;
     // The beats that led here are worth more than room for those to come.
-    axes.front().focus = std::max(cursor.tile - step_at(cursor).first_beat - 5, 0);
+    axes.front().focus = std::max(cursor.tile - step_at(cursor).first_beat - 3, 0);
     return {std::move(headline),
             std::move(axes),
             column({"launches"},
