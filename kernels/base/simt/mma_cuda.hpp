@@ -28,7 +28,7 @@ __device__ __forceinline__ unsigned shared_address(const void* pointer) {
   return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
 }
 
-// Sources whose kernels any GPU runs do not have what older ones lack: there it is no error of the compiler's but a trap.
+// Not declared where kernels are compiled for any GPU: below 8.0 these are traps, which no compiler reports.
 #if !defined(SIMT_ANY_GPU)
 __device__ __forceinline__ void mma_m16n8k16_bf16(float (&d)[4], const unsigned (&a)[4],
                                                   unsigned b0, unsigned b1) {
