@@ -37,12 +37,12 @@ std::vector<double> ScriptedRungs::times(const std::string& name, nlohmann::json
   request["samples"] = pace.samples;
   try {
     const nlohmann::json answer = ask(request);
-    const auto version = answer.find("name"), kernels = answer.find("kernels");
-    if (version != answer.end() && version->is_string())
-      cells_[name]["version"] = version->get<std::string>();
-    if (kernels != answer.end() && kernels->is_number())
-      cells_[name]["kernels"] = kernels->get<double>();
-    return numbers_of(answer, "ms");
+    std::vector<double> ms = numbers_of(answer, "ms");
+    for (const auto& [key, value] : answer.items()) {
+      if (key == "name" && value.is_string()) cells_[name]["version"] = value.get<std::string>();
+      if (value.is_number()) cells_[name][key] = value.get<double>();
+    }
+    return ms;
   } catch (const std::exception& error) {
     say(error);
     return {};

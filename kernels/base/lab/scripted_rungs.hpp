@@ -23,7 +23,7 @@ class ScriptedRungs {
   const std::string& missing() const { return missing_; }
 
   /// A peer that answers `request`, with the pace's settle_ms and samples, by milliseconds of each sample under "ms". What
-  /// else it says in "name" and "kernels" become the cells `version` and `kernels`. With `compare` the answer to `check`
+  /// it says in "name" becomes the cell `version`, other numbers become cells of their names. With `compare` the answer to `check`
   /// is compared first; without such an answer it is not timed.
   Rung rung(const std::string& name, const nlohmann::json& request,
             const nlohmann::json& check = {},

@@ -157,6 +157,7 @@ class Bench : public lab::Bench {
     time_steps();
     time_staircase();
     time_loads();
+    add_compilers(*this, sizes_, 0.1);
     if (!sizes_.quick) time_clocks();
     const lab::Measurement* one = report.measurement("step_bandwidth", "persistent");
     report.summary = fmt::format(

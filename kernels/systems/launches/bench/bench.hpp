@@ -18,6 +18,7 @@ struct BenchSizes {
   std::vector<int> rows;  ///< m of the staircase; empty: those round the tiles' edges
   int n = 4096, k = 4096;
   ProductShape streamed{.rows = 65536, .k = 8192, .batch = 1};  ///< a product that memory bounds
+  bool peers = true;                                            ///< PyTorch is asked
   bool quick = false;
 
   static BenchSizes of_quick() {
@@ -25,6 +26,7 @@ struct BenchSizes {
     quick.batches = {1};
     quick.rows = {128, 129, 2048, 2049};
     quick.quick = true;
+    quick.peers = false;
     return quick;
   }
   /// What the emulation does in a moment.
@@ -38,11 +40,15 @@ struct BenchSizes {
     tiny.n = 256;
     tiny.k = 64;
     tiny.streamed = {.rows = 40, .k = 64, .batch = 1};
+    tiny.peers = false;
     return tiny;
   }
 };
 
 /// The bench with these sizes. The device can time.
 lab::Report bench_report(simt::Device& device, lab::Progress& progress, const BenchSizes& sizes);
+
+/// The table `compilers`: the step by PyTorch, or in `compilers_missing` a sentence why not.
+void add_compilers(lab::Bench& bench, const BenchSizes& sizes, double share);
 
 }  // namespace tilestep::launches
