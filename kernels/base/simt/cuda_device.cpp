@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -514,6 +515,8 @@ void after_launch(Device& device, const Launch& shape) {
 }
 
 CudaStatus status() {
+  // Streams that wait for each other must not share a queue (ranks_cuda.hpp).
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   CudaStatus status;
   status.built = true;
   status.reason = reason_against_use();
