@@ -46,11 +46,12 @@ lab::When after(const Trace& trace, int phase) {
 lab::Fields<Trace> trace_fields() {
   using At = std::size_t;
   return lab::Fields<Trace>()
-      .name(TILESTEP_MEMBERS(Trace, method, finding, broken))
+      .name(TILESTEP_MEMBERS(Trace, method, finding))
+      .name("break", &Trace::broken)
       .whole("length", &Trace::length, 1, kMostLength)
       .whole(TILESTEP_MEMBERS(Trace, window, top_k), 1, kMostLength)
       .whole("tile", &Trace::tile, 1, kMostTile)
-      .whole("heads", &Trace::heads, 1, 64)
+      .whole("indexer_heads", &Trace::heads, 1, 64)
       .wholes(
           "pairs", &Trace::pairs, [](const Trace& t) { return masked(t, squared(t.length)); }, 0, 1)
       .known_each([](const Trace& t, At at) {
