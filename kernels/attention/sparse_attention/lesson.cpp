@@ -35,10 +35,8 @@ const lab::KnobTable<Params>& knob_table() {
           .with("method", {"sliding-window", "strided", "block-sparse", "prefix"})
           .integer(&Params::context, {"context", "Tokens", "", "Of the text."}, 8, 64)
           .integer(&Params::top_k, {"top_k", "Top-k", "tokens", "That dsa chooses."}, 1, 64)
-          .with("method", {"dsa"})
           .integer(&Params::indexer_heads,
                    {"indexer_heads", "Indexer's heads", "", "Heads that score the tokens."}, 1, 8)
-          .with("method", {"dsa"})
           .group("kernel")
           .choice(&Params::tile_choice,
                   {"tile", "Tile", "", "Queries and keys of a tile; of dsa tokens at a time."},

@@ -60,13 +60,14 @@ Inputs make_inputs(int length, int index_heads, int page_size, std::int64_t seed
     return low + (high - low) * lab::uniform(generator);
   };
   const auto below = [&](int count) { return static_cast<int>(uniform(0, count)); };
+  std::mt19937 taught = lab::generator_of(seed + 1);  // more heads change no token
   const std::vector<Word> words = make_words(generator);
   Inputs all;
   all.length = length;
   all.index_heads = index_heads;
   std::vector<Content> masks(static_cast<std::size_t>(index_heads));
   for (Content& mask : masks) {
-    for (float& one : mask) one = uniform(0, 1) < 0.6 ? 1.0f : 0.0f;
+    for (float& one : mask) one = lab::uniform(taught) < 0.6 ? 1.0f : 0.0f;
   }
   int topic = 0, document = 0;
   for (int t = 0; t < length; ++t) {
@@ -116,7 +117,8 @@ Inputs make_inputs(int length, int index_heads, int page_size, std::int64_t seed
         if (n == kRecencyAt) number = 1;
         all.index_q.push_back(code_of(number));
       }
-      all.index_weights.push_back(static_cast<float>(4 + below(13)) / 16);
+      const int weight = static_cast<int>(13 * lab::uniform(taught));
+      all.index_weights.push_back(static_cast<float>(4 + weight) / 16);
     }
   }
   const int pages = tiles_of(length, page_size);
