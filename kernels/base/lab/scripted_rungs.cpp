@@ -56,18 +56,20 @@ Rung ScriptedRungs::rung(const std::string& name, const nlohmann::json& request,
   const auto times_of = [this, name, request](const Pace& pace) {
     return times(name, request, pace);
   };
-  const auto verify = [this, name, check, compare]() -> Closest {
+  const auto compared = [this, name, check, compare]() -> Closest {
     try {
-      return compare ? compare(ask(check)) : Closest();
+      return compare(ask(check));
     } catch (const std::exception& error) {
       say(error);
       silent_.insert(name);
       return {};
     }
   };
-  rung.configurations = {{.name = "by the script", .make = [times_of, verify]() -> Runnable {
-                            return {{}, verify, times_of};
-                          }}};
+  rung.configurations = {
+      {.name = "by the script", .make = [times_of, compared, compare]() -> Runnable {
+         if (!compare) return {{}, {}, times_of};
+         return {{}, compared, times_of};
+       }}};
   return rung;
 }
 

@@ -158,6 +158,7 @@ class Bench : public lab::Bench {
     time_staircase();
     time_loads();
     add_compilers(*this, sizes_, 0.1);
+    add_head_dims(*this, sizes_, 0.05);
     if (!sizes_.quick) time_clocks();
     const lab::Measurement* one = report.measurement("step_bandwidth", "persistent");
     report.summary = fmt::format(

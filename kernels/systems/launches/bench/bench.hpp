@@ -50,5 +50,7 @@ lab::Report bench_report(simt::Device& device, lab::Progress& progress, const Be
 
 /// The table `compilers`: the step by PyTorch, or in `compilers_missing` a sentence why not.
 void add_compilers(lab::Bench& bench, const BenchSizes& sizes, double share);
+/// The table `head_dims`: attention by PyTorch with one head dimension after another; no rows without it.
+void add_head_dims(lab::Bench& bench, const BenchSizes& sizes, double share);
 
 }  // namespace tilestep::launches

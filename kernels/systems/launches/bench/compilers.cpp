@@ -1,5 +1,5 @@
 // A decode step by PyTorch, which assets/peers/launches.py runs in a process of its own: operation by operation, compiled,
-// and compiled into a CUDA graph; and how long a shape's first result takes.
+// and compiled into a CUDA graph; how long a shape's first result takes; and what a head dimension costs its attention.
 
 #include <fmt/format.h>
 
@@ -118,6 +118,45 @@ void add_compilers(lab::Bench& bench, const BenchSizes& sizes, double share) {
                    lab::Column{"why", "why"}},
                   rows);
   bench.report.add(std::move(missing));
+}
+
+void add_head_dims(lab::Bench& bench, const BenchSizes& sizes, double share) {
+  constexpr int kLength = 4096, kHeads = 32;
+  std::vector<lab::Timed> rows;
+  if (sizes.peers) {
+    const auto request = [](int dim, int length) {
+      return nlohmann::json{{"backend", "flash"}, {"pass", "forward"},  {"length", length},
+                            {"heads", kHeads},    {"kv_heads", kHeads}, {"head_dim", dim},
+                            {"causal", true},     {"dtype", "bf16"}};
+    };
+    nlohmann::json first = request(64, 128);
+    first["settle_ms"] = first["samples"] = 1;
+    lab::ScriptedRungs script("attention.py",
+                              "a Python with PyTorch, named by TILESTEP_PYTHON, and a GPU", first);
+    for (const int dim : {64, 72, 80, 96, 112, 128}) {
+      if (!script.available()) break;
+      lab::LadderPlan plan;
+      plan.work = {.flops = 2.0 * kLength * kLength * kHeads * dim};
+      plan.rate = lab::Rate::tflop_per_s;
+      plan.flush_l2 = false;
+      plan.rungs.push_back(script.rung(std::to_string(dim), request(dim, kLength)));
+      std::vector<lab::Timed> timed = bench.climb(plan, share / 6).rungs;
+      if (!timed.front().timed()) continue;
+      for (const auto& [id, cell] : script.cells(timed.front().name))
+        timed.front().cells[id] = cell;
+      timed.front().cells["dim"] = dim;
+      timed.front().cells["each"] = timed.front().time_ms.median * 1e3;
+      rows.push_back(std::move(timed.front()));
+    }
+    for (lab::Timed& row : rows)
+      row.cells["of_last"] = row.time_ms.median / rows.back().time_ms.median;
+  }
+  bench.add_table(
+      "head_dims",
+      fmt::format("Causal attention of {} heads over {} tokens by PyTorch, BF16", kHeads, kLength),
+      {whole("dim", "head dimension"), real("each", "time", "µs", 0),
+       real("of_last", "of the largest's time", "", 2), lab::Column{"version"}},
+      rows);
 }
 
 }  // namespace tilestep::launches

@@ -36,6 +36,10 @@ lab::Report compiled_beside(const std::vector<double>& h) {
               "while read -r line; do case \"$line\" in *'\"check\"'*) cat " + file +
                   ";; *) echo '{\"ms\": [2, 2, 2], \"name\": \"PyTorch 9\", \"kernels\": 7, "
                   "\"first_s\": 3.5, \"again_s\": 1.5}';; esac; done");
+  stand.write(
+      "attention.py",
+      "while read -r line; do case \"$line\" in *'\"head_dim\":128'*) ms=4;; *) ms=3;; esac; "
+      "echo \"{\\\"ms\\\": [$ms, $ms, $ms], \\\"name\\\": \\\"PyTorch 9\\\"}\"; done");
   return compiled_report();
 }
 
@@ -52,6 +56,10 @@ TEST_CASE("Launches: PyTorch's step is compared, and timed with what a shape tak
   CHECK(tests::number_in(table, 1, "kernels") == 7);
   CHECK(tests::number_in(table, 2, "again_s") == 1.5);
   CHECK(contains(table.text(0, 0), "eager"));
+  const lab::Table& dims = tests::table_in(report, "head_dims");
+  REQUIRE(dims.rows.size() == 6);
+  CHECK(tests::number_in(dims, 2, "dim") == 80);
+  CHECK(tests::number_in(dims, 2, "of_last") == 0.75);
 
   h[70] += 1;
   const lab::Report wrong = compiled_beside(h);
