@@ -35,11 +35,21 @@ except ImportError as error:
     sys.exit(3)
 
 
-def step(h, gains, gate, up, down):
+class Layers(torch.nn.Module):
+    """Weights as parameters: a graph reads them where they lie, and copies its other inputs before each replay."""
+
+    def __init__(self, gains, gate, up, down):
+        super().__init__()
+        for name, stack in (("gains", gains), ("gate", gate), ("up", up), ("down", down)):
+            one_each = [torch.nn.Parameter(one.clone(), requires_grad=False) for one in stack]
+            setattr(self, name, torch.nn.ParameterList(one_each))
+
+
+def step(h, layers):
     linear, silu = torch.nn.functional.linear, torch.nn.functional.silu
-    for layer in range(len(gate)):
-        n = torch.nn.functional.rms_norm(h, h.shape[-1:], gains[layer], EPSILON)
-        h = h + linear(silu(linear(n, gate[layer])) * linear(n, up[layer]), down[layer])
+    for gain, gate, up, down in zip(layers.gains, layers.gate, layers.up, layers.down):
+        n = torch.nn.functional.rms_norm(h, h.shape[-1:], gain, EPSILON)
+        h = h + linear(silu(linear(n, gate)) * linear(n, up), down)
     return h
 
 
@@ -69,7 +79,7 @@ def checked(request):
     h, gains = (torch.tensor(given[name], device="cuda").to(torch.bfloat16).view(-1, width) for name in ("h", "gains"))
     gate, up = (bits_of(given[name]).view(len(gains), -1, width) for name in ("gate", "up"))
     down = bits_of(given["down"]).view(len(gains), width, -1)
-    return {"h": made(request["rung"])(h, gains, gate, up, down).float().flatten().tolist()}
+    return {"h": made(request["rung"])(h, Layers(gains, gate, up, down)).float().flatten().tolist()}
 
 
 class Model:
@@ -78,9 +88,9 @@ class Model:
             return torch.randn(shape, device="cuda", dtype=torch.bfloat16)
 
         self.width = width
-        self.gains = 1 + 0.25 * random(layers, width)
-        self.gate, self.up = (random(layers, inner, width) / width**0.5 for _ in range(2))
-        self.down = random(layers, width, inner) / inner**0.5
+        gains = 1 + 0.25 * random(layers, width)
+        gate, up = (random(layers, inner, width) / width**0.5 for _ in range(2))
+        self.layers = Layers(gains, gate, up, random(layers, width, inner) / inner**0.5)
         self.kept = {}
 
     def tokens(self, batch):
@@ -88,7 +98,7 @@ class Model:
 
     def once(self, run, h):
         torch.compiler.cudagraph_mark_step_begin()
-        return run(h, self.gains, self.gate, self.up, self.down)
+        return run(h, self.layers)
 
     def begun(self, rung, batch):
         """The rung's step, compiled for a batch and the next one, the seconds that these took, and its kernels."""
@@ -120,9 +130,10 @@ class Model:
             start.record()
             self.once(run, h)
             end.record()
-            torch.cuda.synchronize()
-            events.append(start.elapsed_time(end))
-        return {"ms": events, "first_s": first, "again_s": again, "kernels": kernels}
+            events.append((start, end))
+        torch.cuda.synchronize()
+        ms = [start.elapsed_time(end) for start, end in events]
+        return {"ms": ms, "first_s": first, "again_s": again, "kernels": kernels}
 
 
 def kernels_of(once):
@@ -137,6 +148,7 @@ def kernels_of(once):
         return None
 
 
+@torch.no_grad()
 def main():
     last, model = None, None
     version = torch.__version__.split("+")[0]

@@ -48,18 +48,29 @@ struct TopK {
   __device__ void push(Entry entry) {
     if (entry > floor) kept[atomicAdd(&counts[kCount], 1)] = entry;  // [step: offer]
   }
-  /// After pushes: makes room for `most` more entries.
-  __device__ void settle(int most) {
+  /// The same by a whole warp, of those lanes that have one: one of them counts for all.
+  __device__ __forceinline__ void push_of_warp(Entry entry, bool has_one) {
+    const bool stays = has_one && entry > floor;
+    const unsigned lanes = __ballot_sync(0xFFFFFFFFu, stays);
+    if (lanes == 0) return;
+    const int lane = Team::thread() % 32, first = __ffs(static_cast<int>(lanes)) - 1;
+    int at = 0;
+    if (lane == first) at = atomicAdd(&counts[kCount], __popc(lanes));
+    at = __shfl_sync(0xFFFFFFFFu, at, first);
+    if (stays) kept[at + __popc(lanes & ((1u << lane) - 1))] = entry;
+  }
+  /// After pushes: makes room for `most` more entries. With a slack up to so many more than k stay, for fewer looks at all.
+  __device__ void settle(int most, int slack = 0) {
     Team::sync();  // all entries are there …
     const int count = counts[kCount];
     Team::sync();  // … and all have seen how many, before the next ones come
-    if (count > room - most) prune(count);
+    if (count > room - most) prune(count, slack);
   }
   /// Leaves the k largest. Returns how many there are.
   __device__ int finish() {
     const int count = counts[kCount];
     Team::sync();  // all have seen it
-    if (count > k) prune(count);
+    if (count > k) prune(count, 0);
     return count < k ? count : k;
   }
 
@@ -85,8 +96,9 @@ struct TopK {
     low = static_cast<unsigned>(counts[kLow]);
     return high != 0 ? 63 - __clz(static_cast<int>(high)) : 31 - __clz(static_cast<int>(low));
   }
-  /// The k-th largest, eight bits at a time from the top: how many have larger ones?
-  __device__ Entry kth(int count) {
+  /// The k-th largest, eight bits at a time from the top: how many have larger ones? With a slack it ends as soon as no
+  /// more than k + slack entries have the bits that are known or larger ones, with zeros for the others.
+  __device__ Entry kth(int count, int slack) {
     int above = top_bit(count) + 1;  // from here on up the bits are known
     Entry prefix = above < 64 ? kept[0] >> above << above : 0;
     int left = k;
@@ -107,6 +119,7 @@ struct TopK {
       left = counts[kLeft];
       above = shift;
       if (counts[kAlike] == 1) break;
+      if (counts[kAlike] - left <= slack && slack > 0) return prefix;
     }
     if (above == 0) return prefix;
     // One has these bits: it is the one.
@@ -144,14 +157,15 @@ struct TopK {
       more += its;
     }
   }
-  __device__ void prune(int count) {
-    floor = kth(count);  // [step: floor]
+  __device__ void prune(int count, int slack) {
+    const Entry least = kth(count, slack);  // [step: floor]
+    floor = slack > 0 ? least - 1 : least;  // none is kept twice, but `least` itself may yet come
     if (Team::thread() == 0) counts[kCount] = 0;
     for (int first = 0; first < count; first += Team::threads()) {
       const int at = first + Team::thread();
       const Entry its = at < count ? kept[at] : 0;
       Team::sync();  // read, before others move to where it was; and the count is 0
-      if (its >= floor) kept[atomicAdd(&counts[kCount], 1)] = its;
+      if (its >= least) kept[atomicAdd(&counts[kCount], 1)] = its;
     }
     Team::sync();  // all that stay are there
   }

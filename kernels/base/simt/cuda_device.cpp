@@ -472,7 +472,7 @@ cudaStream_t before_launch(Device& device, const Launch& shape, const void* kern
   check_launch(shape, cuda.info());
   cuda.launching(shape.name, kernel);
   if (shape.shared_bytes > kDefaultSharedBytes) {
-    const int bytes = static_cast<int>(shape.shared_bytes);
+    const int bytes = static_cast<int>((shape.shared_bytes + 15) / 16 * 16);  // as launch() does
     constexpr auto kDynamic = cudaFuncAttributeMaxDynamicSharedMemorySize;
     const cudaKernel_t edited = cuda.edited(kernel);
     const cudaError_t error = edited != nullptr

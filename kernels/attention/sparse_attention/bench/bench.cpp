@@ -199,7 +199,7 @@ class Bench : public lab::Bench {
   };
   void score(Indexing& of, bool chooses) {
     const timed::ScoreShape shape{sizes_.queries, of.context, chooses ? sizes_.top_k : 0,
-                                  chooses ? sizes_.room : 0};
+                                  chooses ? sizes_.room : 0, chooses ? sizes_.slack : 0};
     kernels_of(device).score(device, shape,
                              {of.q.span(), of.weights.span(), of.keys.span(), of.scales.span(),
                               of.scores.span(), of.chosen.span()});
@@ -382,7 +382,7 @@ class Bench : public lab::Bench {
     lab::Rung rung{.name = "chosen rows", .why = "", .configurations = {}};
     rung.check = "decode";
     rung.check_detail = "O of a head of two requests against double: weights and O in BF16.";
-    rung.configurations = {{.name = "tiles of 32 rows, 5 stages",
+    rung.configurations = {{.name = "tiles of 32 rows, 2 blocks a multiprocessor",
                             .make = [&] { return lab::judged(device, o, launch, verify); }}};
     plan.rungs = {rung};
     simt::Buffer<unsigned> sum(device, 1);

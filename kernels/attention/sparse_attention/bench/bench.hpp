@@ -27,7 +27,7 @@ struct BenchSizes {
   int block_length = 16384, block_heads = 16;
   std::vector<double> shares = {0.5, 0.25, 0.1, 0.05};  ///< of the tiles, drawn by lot
   std::vector<int> contexts = {16384, 65536};           ///< of the indexer
-  int queries = 528, top_k = 2048, room = 6144;
+  int queries = 528, top_k = 2048, room = 8192, slack = 512;
   int batch = 264, decode_context = 16384, page_size = 64;
   bool quick = false;
 
@@ -45,7 +45,8 @@ struct BenchSizes {
             .contexts = {300},
             .queries = 2,
             .top_k = 24,
-            .room = 24 + 2048,
+            .room = 24 + 16 + 2048,
+            .slack = 16,
             .batch = 2,
             .decode_context = 90,
             .page_size = 16};

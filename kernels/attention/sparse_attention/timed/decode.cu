@@ -2,7 +2,8 @@
 
 // Decoding over chosen rows of a latent cache, 16 heads of a request a block: what a GPU has of 128 heads that eight of
 // them share. Rows of 576 numbers are gathered one by one through choice and page table into a ring of tiles; the first
-// 512 are the value. Scores, weights and O are mma.m16n8k16: the heads are its 16 rows.
+// 512 are the value. Scores, weights and O are mma.m16n8k16: the heads are its 16 rows. Two blocks share a
+// multiprocessor: while one waits for its scores, the other multiplies.
 
 #include <cmath>
 
@@ -114,7 +115,7 @@ struct Heads {
   }
 };
 
-__global__ void __launch_bounds__(kGatherThreads, 1) decode_kernel(Decode a, DecodeShape shape) {
+__global__ void __launch_bounds__(kGatherThreads, 2) decode_kernel(Decode a, DecodeShape shape) {
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
   const auto request = static_cast<std::ptrdiff_t>(blockIdx.x);
   const Room room = room_of();

@@ -106,29 +106,31 @@ struct Scorer {
     all += __shfl_xor_sync(0xFFFFFFFFu, all, 1);
     return all + __shfl_xor_sync(0xFFFFFFFFu, all, 2);
   }
-  /// Scores of a tile, stored or offered.
+  /// Scores of a tile, stored or offered. Each of a row's four lanes has all of them, and goes on with one.
   template <bool kChooses>
   __device__ __forceinline__ void finish(const float (&sums)[kColumns / 2], int tile,
                                          Best (&best)[kQueriesOfBlock]) const {
     const int thread = static_cast<int>(threadIdx.x) % kGroup, lane = thread % 32;
     const int row = tile * kTokensOfTile + consumer * kWgmmaRows + thread / 32 * 16 + lane / 4;
+    const int token = row + lane % 4 / 2 * 8, own = lane % 2;
+    float mine = 0;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int token = row + 8 * half;
-      const float scale = token < shape.context ? arrays.scales[token] : 0;
 #pragma unroll
       for (int query = 0; query < kQueriesOfBlock; ++query) {
-        const float its = scale * score(sums, query, half);
-        const int last = shape.context - shape.queries + first_query + query;
-        // Each of the four lanes has it; one of them, another for each query and half, goes on.
-        if (lane % 4 != 2 * half + query || token > last) continue;
-        if constexpr (kChooses) {
-          best[query].push(lesson::entry_of(its, token, false));
-        } else {
-          arrays.scores[static_cast<std::ptrdiff_t>(first_query + query) * shape.context + token] =
-              its;
-        }
+        const float its = score(sums, query, half);
+        if (lane % 4 == 2 * half + query) mine = its;
       }
+    }
+    const bool seen = token <= shape.context - shape.queries + first_query + own;
+    if (seen) mine *= arrays.scales[token];
+    if constexpr (kChooses) {
+      const lesson::Entry entry = lesson::entry_of(mine, token, false);
+#pragma unroll
+      for (int query = 0; query < kQueriesOfBlock; ++query)
+        best[query].push_of_warp(entry, seen && own == query);
+    } else if (seen) {
+      arrays.scores[static_cast<std::ptrdiff_t>(first_query + own) * shape.context + token] = mine;
     }
   }
 };
@@ -179,7 +181,7 @@ __device__ __forceinline__ void consume_keys(const Scoring& arrays, const ScoreS
     if constexpr (kChooses) {
 #pragma unroll
       for (int query = 0; query < kQueriesOfBlock; ++query)
-        best[query].settle(kCheckEvery * kTokensOfTile);
+        best[query].settle(kCheckEvery * kTokensOfTile, shape.slack);
     }
   }
   if constexpr (kChooses) {

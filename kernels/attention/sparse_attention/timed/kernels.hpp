@@ -44,7 +44,8 @@ struct ScoreShape {
   int queries = 0;  ///< a multiple of kQueriesOfBlock
   int context = 0;
   int top_k = 0;  ///< 0: scores are stored instead
-  int room = 0;   ///< entries a query; at least top_k + kCheckEvery · kTokensOfTile
+  int room = 0;   ///< entries a query; at least top_k + slack + kCheckEvery · kTokensOfTile
+  int slack = 0;  ///< so many more than top_k may stay until the last look
 };
 struct ScoreArrays {
   simt::Span<const std::uint8_t> q;     ///< [queries × kHeads × kDim], E4M3
@@ -66,7 +67,7 @@ constexpr std::size_t score_shared_bytes(const ScoreShape& shape) {
 // ---- decoding over chosen rows -----------------------------------------------------------------------
 
 inline constexpr int kRowNumbers = 576, kValueNumbers = 512, kHeadsOfBlock = 16;
-inline constexpr int kRowsOfTile = 32, kRowStages = 5, kMostChosen = 2048;
+inline constexpr int kRowsOfTile = 32, kRowStages = 2, kMostChosen = 2048;
 /// Of a row in shared memory: 16 bytes more, so that eight rows' chunks lie in different banks.
 inline constexpr int kRowPitch = kRowNumbers + 8;
 inline constexpr int kGatherThreads = 256;

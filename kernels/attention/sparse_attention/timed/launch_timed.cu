@@ -76,8 +76,9 @@ void score_here(simt::Device& device, const ScoreShape& shape, const ScoreArrays
   simt::require_within("sparse-attention: context", shape.context, shape.queries, 1 << 20);
   simt::require_within("sparse-attention: top_k", shape.top_k, 0, 4096);
   if (shape.top_k == 0) return start_scores<false>(device, shape, arrays);
+  simt::require_within("sparse-attention: slack", shape.slack, 0, 4096);
   simt::require_within("sparse-attention: room", shape.room,
-                       shape.top_k + kCheckEvery * kTokensOfTile, 8192);
+                       shape.top_k + shape.slack + kCheckEvery * kTokensOfTile, 8192);
   start_scores<true>(device, shape, arrays);
 }
 

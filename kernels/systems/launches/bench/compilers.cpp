@@ -25,6 +25,8 @@ constexpr Way kWays[] = {
     {"compile", "torch.compile", "one shape is compiled, and then launched kernel by kernel"},
     {"graphs", "torch.compile, graph", "the compiled kernels are captured once per shape"}};
 
+constexpr int kLength = 4096, kHeads = 32;  ///< of attention with each head dimension
+
 /// The sample that a rung is compared on: small, and other numbers than those that are timed.
 class Sample {
  public:
@@ -121,7 +123,6 @@ void add_compilers(lab::Bench& bench, const BenchSizes& sizes, double share) {
 }
 
 void add_head_dims(lab::Bench& bench, const BenchSizes& sizes, double share) {
-  constexpr int kLength = 4096, kHeads = 32;
   std::vector<lab::Timed> rows;
   if (sizes.peers) {
     const auto request = [](int dim, int length) {
