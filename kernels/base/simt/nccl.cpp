@@ -46,6 +46,8 @@ Nccl::Nccl() {
   load(init_all_, "ncclCommInitAll");
   load(destroy_, "ncclCommDestroy");
   load(all_reduce_, "ncclAllReduce");
+  load(all_gather_, "ncclAllGather");
+  load(reduce_scatter_, "ncclReduceScatter");
   load(send_, "ncclSend");
   load(receive_, "ncclRecv");
   load(begin_, "ncclGroupStart");
@@ -82,6 +84,14 @@ void Nccl::end() const {
 void Nccl::all_reduce(const void* in, void* out, std::size_t count, void* rank,
                       void* stream) const {
   check(all_reduce_(in, out, count, kFloat32, kSum, rank, stream), "add up");
+}
+void Nccl::all_gather(const void* in, void* out, std::size_t count, void* rank,
+                      void* stream) const {
+  check(all_gather_(in, out, count, kFloat32, rank, stream), "gather");
+}
+void Nccl::reduce_scatter(const void* in, void* out, std::size_t count, void* rank,
+                          void* stream) const {
+  check(reduce_scatter_(in, out, count, kFloat32, kSum, rank, stream), "add up parts");
 }
 void Nccl::all_to_all(const float* in, float* out, std::size_t count, int ranks, void* rank,
                       void* stream) const {

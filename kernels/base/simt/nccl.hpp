@@ -26,6 +26,9 @@ class Nccl {
   void end() const;
   /// FP32 numbers, in a stream.
   void all_reduce(const void* in, void* out, std::size_t count, void* rank, void* stream) const;
+  /// `count`: of each rank's part.
+  void all_gather(const void* in, void* out, std::size_t count, void* rank, void* stream) const;
+  void reduce_scatter(const void* in, void* out, std::size_t count, void* rank, void* stream) const;
   /// `count` numbers from rank to rank, block after block.
   void all_to_all(const float* in, float* out, std::size_t count, int ranks, void* rank,
                   void* stream) const;
@@ -38,6 +41,8 @@ class Nccl {
   int (*init_all_)(void**, int, const int*) = nullptr;
   int (*destroy_)(void*) = nullptr;
   int (*all_reduce_)(const void*, void*, std::size_t, int, int, void*, void*) = nullptr;
+  int (*all_gather_)(const void*, void*, std::size_t, int, void*, void*) = nullptr;
+  int (*reduce_scatter_)(const void*, void*, std::size_t, int, int, void*, void*) = nullptr;
   int (*send_)(const void*, std::size_t, int, int, void*, void*) = nullptr;
   int (*receive_)(void*, std::size_t, int, int, void*, void*) = nullptr;
   int (*begin_)() = nullptr;

@@ -151,6 +151,9 @@ class EmulatedRanks final : public Ranks {
   World world(int rank, int call) override { return {&turns_, rank, call}; }
   std::vector<Stuck> stuck() const override { return turns_.stuck(); }
   void give_up() override { turns_.give_up(); }
+  void copy(int rank, void* to, const void* from, std::size_t bytes) override {
+    at(rank).copy_on_device(to, from, bytes);
+  }
   std::vector<double> time_ms(const std::function<void()>&, int, int samples) override {
     if (pretends_) return std::vector<double>(static_cast<std::size_t>(samples), 1.0);
     throw Error("emulated ranks are not timed: their run time says nothing about a link",

@@ -146,7 +146,15 @@ class Ranks {
   /// graph of each rank: a number for each of `samples` rounds. Throws Error unless `apart`.
   virtual std::vector<double> time_ms(const std::function<void()>& enqueue, int calls,
                                       int samples) = 0;
-  /// The CUDA stream and device of a rank.
+  /// A rank has two streams, 0 and 1. What it is given from here on goes to this one; at first, and at the end of a
+  /// program, to 0. Under emulation both are done as they come.
+  virtual void use_stream(int /*rank*/, int /*which*/) {}
+  /// What a rank gives to `stream` from here on comes after all that it has given to the other one. Before a program
+  /// ends, stream 0 must have come after 1.
+  virtual void come_after(int /*rank*/, int /*stream*/) {}
+  /// A copy into a rank's memory, also from another rank's, that takes no multiprocessor.
+  virtual void copy(int rank, void* to, const void* from, std::size_t bytes) = 0;
+  /// The CUDA stream in use, and the device of a rank.
   virtual void* stream(int) const { return nullptr; }
   virtual int gpu(int) const { return -1; }
 

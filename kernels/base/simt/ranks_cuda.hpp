@@ -19,7 +19,11 @@ class CudaRanks final : public Ranks {
   /// `kernels`: all that ranks will launch. They are loaded here: a load during a launch may wait for kernels that wait
   /// for it (CUDA C++ Programming Guide, "Lazy Loading").
   CudaRanks(Device& device, int count, std::span<const void* const> kernels)
-      : device_(device), streams_(static_cast<std::size_t>(count)) {
+      : device_(device),
+        streams_(static_cast<std::size_t>(count)),
+        second_(streams_.size()),
+        marks_(streams_.size()),
+        in_use_(streams_.size(), 0) {
     if (count < 1 || count > kMostRanks) {
       throw Error("ranks is " + std::to_string(count) + "; allowed: 1–" +
                   std::to_string(kMostRanks));
@@ -49,6 +53,12 @@ class CudaRanks final : public Ranks {
       check(cudaStreamCreateWithFlags(&streams_[static_cast<std::size_t>(rank)],
                                       cudaStreamNonBlocking),
             "make a stream");
+      check(cudaStreamCreateWithFlags(&second_[static_cast<std::size_t>(rank)],
+                                      cudaStreamNonBlocking),
+            "make a stream");
+      check(
+          cudaEventCreateWithFlags(&marks_[static_cast<std::size_t>(rank)], cudaEventDisableTiming),
+          "make an event");
       for (const void* kernel : kernels) {
         cudaFuncAttributes attributes{};
         check(cudaFuncGetAttributes(&attributes, kernel), "load a kernel");
@@ -64,6 +74,8 @@ class CudaRanks final : public Ranks {
       cudaSetDevice(gpu(rank));
       cudaStreamSynchronize(streams_[static_cast<std::size_t>(rank)]);
       cudaStreamDestroy(streams_[static_cast<std::size_t>(rank)]);
+      cudaStreamDestroy(second_[static_cast<std::size_t>(rank)]);
+      cudaEventDestroy(marks_[static_cast<std::size_t>(rank)]);
     }
     cudaFreeHost(page_);
     cudaSetDevice(0);
@@ -95,7 +107,22 @@ class CudaRanks final : public Ranks {
     return all;
   }
   void give_up() override { page_->dead = 1; }
-  void* stream(int rank) const override { return streams_[static_cast<std::size_t>(rank)]; }
+  void use_stream(int rank, int which) override { in_use_[static_cast<std::size_t>(rank)] = which; }
+  void come_after(int rank, int stream) override {
+    use(rank);
+    const cudaEvent_t mark = marks_[static_cast<std::size_t>(rank)];
+    check(cudaEventRecord(mark, at_stream(rank, 1 - stream)), "record");
+    check(cudaStreamWaitEvent(at_stream(rank, stream), mark, 0), "wait for a stream");
+  }
+  void copy(int rank, void* to, const void* from, std::size_t bytes) override {
+    use(rank);
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault,
+                          static_cast<cudaStream_t>(stream(rank))),
+          "copy from a peer");
+  }
+  void* stream(int rank) const override {
+    return at_stream(rank, in_use_[static_cast<std::size_t>(rank)]);
+  }
   int gpu(int rank) const override { return apart_ ? rank : 0; }
   Device& device() { return device_; }
 
@@ -171,7 +198,9 @@ class CudaRanks final : public Ranks {
                 ExitCode::unavailable);
   }
   void use(int rank) const { check(cudaSetDevice(gpu(rank)), "choose a GPU"); }
-  cudaStream_t at_stream(int rank) const { return streams_[static_cast<std::size_t>(rank)]; }
+  cudaStream_t at_stream(int rank, int which = 0) const {
+    return (which == 0 ? streams_ : second_)[static_cast<std::size_t>(rank)];
+  }
   void wait() const {
     for (int rank = 0; rank < count_; ++rank) {
       use(rank);
@@ -186,7 +215,9 @@ class CudaRanks final : public Ranks {
 
   Device& device_;
   bool apart_ = false;
-  std::vector<cudaStream_t> streams_;
+  std::vector<cudaStream_t> streams_, second_;
+  std::vector<cudaEvent_t> marks_;
+  std::vector<int> in_use_;  ///< by rank: 0 or 1
   StuckPage* page_ = nullptr;
 };
 

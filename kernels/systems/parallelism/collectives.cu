@@ -6,6 +6,7 @@
 // block has its own part of every chunk, and its own flags: blocks wait for blocks of the same number alone. Flags only
 // grow, and a launch goes on where the one before ended, so that they need no clearing.
 
+#include "kernels/base/simt/mma.hpp"
 #include "kernels/base/simt/simt.hpp"
 #include "kernels/systems/parallelism/kernels.hpp"
 
@@ -25,6 +26,19 @@ struct Peers {
 
 __device__ inline float4 operator+(const float4& a, const float4& b) {
   return float4{a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
+}
+
+/// The sums of two packs of eight BF16 numbers, each rounded once.
+__device__ inline float sum_of_pair(float a, float b) {
+  const unsigned left = __float_as_uint(a), right = __float_as_uint(b);
+  return __uint_as_float(simt::pack_bf16(simt::unpack_bf16(left, 0) + simt::unpack_bf16(right, 0),
+                                         simt::unpack_bf16(left, 1) + simt::unpack_bf16(right, 1)));
+}
+template <bool kBf16>
+__device__ float4 sum_of(const float4& a, const float4& b) {
+  if constexpr (!kBf16) return a + b;
+  return float4{sum_of_pair(a.x, b.x), sum_of_pair(a.y, b.y), sum_of_pair(a.z, b.z),
+                sum_of_pair(a.w, b.w)};
 }
 
 /// A rank's end of the wires: where its numbers go, and what it waits for.
@@ -106,7 +120,7 @@ struct Wire {
 };
 
 /// Chunks go round: each rank adds its own to what comes and sends it on; then the sums go round.
-template <bool kReduces, bool kGathers, class Tape>
+template <bool kReduces, bool kGathers, bool kBf16, class Tape>
 __device__ bool go_round(Wire<Tape>& wire) {
   const int n = wire.job.ranks, rank = wire.job.rank;
   const int next = (rank + 1) % n, before = (rank + n - 1) % n;
@@ -117,6 +131,11 @@ __device__ bool go_round(Wire<Tape>& wire) {
   int beat = 0;
   float first = 0;
   if (kReduces) {
+    // Without a gather nothing else says that the neighbour has read what an earlier call left in its room.
+    if (!kGathers && n > 1) {
+      wire.tell(before, 1);
+      if (!wire.await(next, 1)) return false;
+    }
     for (int hop = 0; hop < n; ++hop) {
       const int chunk = (rank + n - 1 - hop + n) % n;
       if (hop > 0 && !wire.await(before, ++heard)) return false;
@@ -127,7 +146,7 @@ __device__ bool go_round(Wire<Tape>& wire) {
           [&](int i) -> float4 {
             const float4 own = in[i];
             float4 sum = own;
-            if (hop > 0) sum = static_cast<float4>(room[i]) + own;  // [step: add]
+            if (hop > 0) sum = sum_of<kBf16>(static_cast<float4>(room[i]), own);  // [step: add]
             if (mine && wire.adds_twice()) sum = sum + own;
             return sum;
           },
@@ -340,9 +359,18 @@ __global__ void __launch_bounds__(512)
   } else if constexpr (kAlgorithm == Algorithm::one_shot) {
     done = go_at_once(wire);
   } else {
-    done = go_round<kOp != Op::all_gather, kOp != Op::reduce_scatter>(wire);
+    done = go_round<kOp != Op::all_gather, kOp != Op::reduce_scatter, false>(wire);
   }
   if (done) wire.end();
+}
+
+/// A ring that adds BF16.
+template <Op kOp>
+__global__ void __launch_bounds__(512)
+    collective_bf16(Peers peers, CallShape job, simt::World world) {
+  const simt::NoTape tape;
+  Wire<simt::NoTape> wire(peers, job, world, tape);
+  if (go_round<true, kOp != Op::reduce_scatter, true>(wire)) wire.end();
 }
 
 }  // namespace tilestep::parallelism::SIMT_BACKEND

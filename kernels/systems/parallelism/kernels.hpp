@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "kernels/base/lab/names.hpp"
+#include "kernels/base/simt/cublas.hpp"
 #include "kernels/base/simt/ranks.hpp"
 #include "kernels/lessons.hpp"
 
@@ -49,8 +50,8 @@ constexpr auto names_of(Break) {
       {"none", "missing-all-reduce", "sum-twice", "wrong-order", "stale-gather"});
 }
 
-/// FP32 numbers of a pack, what a thread moves at a time.
-inline constexpr int kPack = 4;
+/// FP32 numbers of a pack, what a thread moves at a time; or so many of BF16.
+inline constexpr int kPack = 4, kBf16Pack = 8;
 
 /// A call as one rank makes it. Numbers lie in units of `unit` packs, and rank c's part begins at unit c · units / ranks.
 struct CallShape {
@@ -61,6 +62,7 @@ struct CallShape {
   int blocks = 1, threads = 32;
   Break broken = Break::none;
   int to = -1, from = -1;  ///< of `pass`; −1: nobody
+  bool bf16 = false;       ///< what is added is BF16: a ring without a tape
   bool eager = false;  ///< `pass` does not ask whether the numbers may come: nothing stands there
   /// Of `all_to_all`: units from rank to rank; a block begins every `slot` units.
   std::array<std::array<int, kMostRanks>, kMostRanks> counts = {};
@@ -166,6 +168,11 @@ struct Kernels : simt::KernelSet {
   virtual void multiply(simt::Ranks& ranks, int rank, const Product& shape,
                         simt::Span<const float> a, simt::Span<const float> b,
                         simt::Span<float> c) const = 0;
+  /// The same in BF16, with sums in FP32: by cuBLAS, or where it is not by a thread for each number.
+  virtual void multiply_bf16(simt::Ranks& ranks, int rank, const Product& shape,
+                             simt::Span<const std::uint16_t> a, simt::Span<const std::uint16_t> b,
+                             simt::Span<std::uint16_t> c) const = 0;
+  virtual simt::LibraryStatus library() const = 0;  ///< that multiply_bf16 uses
   virtual void attend(simt::Ranks& ranks, int rank, const AttendShape& shape,
                       const AttendArrays& arrays) const = 0;
   /// o /= l, once all keys are merged.

@@ -3,6 +3,7 @@
 #include "kernels/systems/parallelism/collectives.cu"
 #include "kernels/systems/parallelism/model.cu"
 #if defined(__CUDACC__)
+#include "kernels/base/simt/ranks_blas.hpp"
 #include "kernels/base/simt/ranks_cuda.hpp"
 #endif
 
@@ -96,14 +97,18 @@ class KernelsHere final : public Kernels {
                                           simt::ThreadOrder order) const override {
 #if defined(__CUDACC__)
     static_cast<void>(seed), static_cast<void>(order);
-    std::vector<const void*> all = {reinterpret_cast<const void*>(&product),
-                                    reinterpret_cast<const void*>(&SIMT_BACKEND::attend),
-                                    reinterpret_cast<const void*>(&SIMT_BACKEND::finish),
-                                    reinterpret_cast<const void*>(&SIMT_BACKEND::products_of_rows),
-                                    reinterpret_cast<const void*>(&SIMT_BACKEND::attend_back),
-                                    reinterpret_cast<const void*>(&each_number),
-                                    reinterpret_cast<const void*>(&adam_step),
-                                    reinterpret_cast<const void*>(&SIMT_BACKEND::take_rows)};
+    std::vector<const void*> all = {
+        reinterpret_cast<const void*>(&product),
+        reinterpret_cast<const void*>(&product_bf16),
+        reinterpret_cast<const void*>(&collective_bf16<Op::all_reduce>),
+        reinterpret_cast<const void*>(&collective_bf16<Op::reduce_scatter>),
+        reinterpret_cast<const void*>(&SIMT_BACKEND::attend),
+        reinterpret_cast<const void*>(&SIMT_BACKEND::finish),
+        reinterpret_cast<const void*>(&SIMT_BACKEND::products_of_rows),
+        reinterpret_cast<const void*>(&SIMT_BACKEND::attend_back),
+        reinterpret_cast<const void*>(&each_number),
+        reinterpret_cast<const void*>(&adam_step),
+        reinterpret_cast<const void*>(&SIMT_BACKEND::take_rows)};
     CallShape shape;
     for (const Op op : lab_ops()) {
       for (const Algorithm algorithm : {Algorithm::ring, Algorithm::tree, Algorithm::one_shot}) {
@@ -136,6 +141,15 @@ class KernelsHere final : public Kernels {
     check(shape);
     const Peers peers = peers_of(arrays, shape.ranks);
     const simt::World world = ranks.world(shape.rank, number);
+    if (shape.bf16) {
+      const bool sums = shape.op == Op::all_reduce || shape.op == Op::reduce_scatter;
+      if (!sums || shape.algorithm != Algorithm::ring)
+        throw Error("parallelism: BF16 is added in a ring");
+      const auto kernel = shape.op == Op::all_reduce ? collective_bf16<Op::all_reduce>
+                                                     : collective_bf16<Op::reduce_scatter>;
+      simt::launch_at(ranks, shape.rank, launch_of(shape), kernel, peers, shape, world);
+      return;
+    }
     with_kernel(shape, [&](auto op, auto algorithm) {
       simt::with_tape(tape, [&](const auto& its) {
         simt::launch_at(ranks, shape.rank, launch_of(shape),
@@ -149,6 +163,28 @@ class KernelsHere final : public Kernels {
                 simt::Span<const float> b, simt::Span<float> c) const override {
     simt::launch_at(ranks, rank, small_launch("product", std::int64_t{shape.m} * shape.n), product,
                     shape, simt::global(a, "a"), simt::global(b, "b"), simt::global(c, "c"));
+  }
+  void multiply_bf16(simt::Ranks& ranks, int rank, const Product& shape,
+                     simt::Span<const std::uint16_t> a, simt::Span<const std::uint16_t> b,
+                     simt::Span<std::uint16_t> c) const override {
+#if defined(__CUDACC__)
+    const simt::cuda::RanksBlas& blas = simt::cuda::RanksBlas::loaded();
+    if (blas.status().available) {
+      blas.multiply(ranks, rank, {shape.m, shape.n, shape.k}, {a.data, shape.lda, shape.turn_a},
+                    {b.data, shape.ldb, shape.turn_b}, c.data, shape.ldc, shape.adds);
+      return;
+    }
+#endif
+    simt::launch_at(ranks, rank, small_launch("product_bf16", std::int64_t{shape.m} * shape.n),
+                    product_bf16, shape, simt::global(a, "a"), simt::global(b, "b"),
+                    simt::global(c, "c"));
+  }
+  simt::LibraryStatus library() const override {
+#if defined(__CUDACC__)
+    return simt::cuda::RanksBlas::loaded().status();
+#else
+    return simt::library_status();
+#endif
   }
   void attend(simt::Ranks& ranks, int rank, const AttendShape& shape,
               const AttendArrays& arrays) const override {

@@ -3,6 +3,7 @@
 // What a rank computes by itself: products, attention forward and backward, and steps that go number by number. A thread
 // has one number or one row of a head: these kernels are to be exact and short, not fast.
 
+#include "kernels/base/simt/mma.hpp"
 #include "kernels/base/simt/simt.hpp"
 #include "kernels/systems/parallelism/kernels.hpp"
 
@@ -25,6 +26,22 @@ __global__ void product(Product p, simt::Global<const float> a, simt::Global<con
   }
   const int to = row * p.ldc + column;
   c[to] = p.adds ? c[to] + sum : sum;
+}
+
+__global__ void product_bf16(Product p, simt::Global<const std::uint16_t> a,
+                             simt::Global<const std::uint16_t> b, simt::Global<std::uint16_t> c) {
+  const int at = thread_of_grid();
+  if (at >= p.m * p.n) return;
+  const int row = at / p.n, column = at % p.n;
+  float sum = 0;
+  for (int i = 0; i < p.k; ++i) {
+    const unsigned left = a[p.turn_a ? i * p.lda + row : row * p.lda + i];
+    const unsigned right = b[p.turn_b ? column * p.ldb + i : i * p.ldb + column];
+    sum = fmaf(simt::unpack_bf16(left, 0), simt::unpack_bf16(right, 0), sum);
+  }
+  const int to = row * p.ldc + column;
+  if (p.adds) sum += simt::unpack_bf16(static_cast<std::uint16_t>(c[to]), 0);
+  c[to] = static_cast<std::uint16_t>(simt::pack_bf16(sum, 0.0f));
 }
 
 /// Whether a query may look at a key.

@@ -351,7 +351,11 @@ double PlannedStep::memory() const {
 
 PlannedStep planned(Cut cut, int ranks, int tokens, Schedule schedule, int microbatches,
                     Link link) {
-  const ModelShape model = large_model(cut, ranks, tokens);
+  return planned_with(cut, large_model(cut, ranks, tokens), ranks, schedule, microbatches,
+                      kTeraflops * 1e12, gb_per_s(link) * 1e9);
+}
+PlannedStep planned_with(Cut cut, const ModelShape& model, int ranks, Schedule schedule,
+                         int microbatches, double flops_per_s, double bytes_per_s) {
   Counts even{};
   for (int from = 0; from < ranks && cut == Cut::expert; ++from) {
     for (int to = 0; to < ranks; ++to)
@@ -376,12 +380,12 @@ PlannedStep planned(Cut cut, int ranks, int tokens, Schedule schedule, int micro
   // A token meets one MLP, whatever their number; a product is two operations a number, backward twice as many.
   const auto used = static_cast<double>((model.attention() + model.mlp()) * model.layers);
   const double flops = 6 * used * static_cast<double>(model.tokens());
-  step.compute = flops / ranks / (kTeraflops * 1e12);
+  step.compute = flops / ranks / flops_per_s;
   if (cut == Cut::pipeline) {
     const double bubble = bubble_of(pipeline_of(schedule, ranks, microbatches), ranks);
     step.idle = step.compute * bubble / (1 - bubble);
   }
-  step.wire = sent / (gb_per_s(link) * 1e9);
+  step.wire = sent / bytes_per_s;
   return step;
 }
 

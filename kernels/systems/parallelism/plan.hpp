@@ -108,6 +108,9 @@ struct PlannedStep {
 /// The planned model: 32 layers, 4096 wide, 32 heads, an MLP of 16384; with experts 8 of 4096. `tokens` are of 8
 /// sequences; where there are more ranks, there are as many sequences.
 ModelShape large_model(Cut cut, int ranks, int tokens);
+/// The step of a model, with the operations and bytes a second of a rank.
+PlannedStep planned_with(Cut cut, const ModelShape& model, int ranks, Schedule schedule,
+                         int microbatches, double flops_per_s, double bytes_per_s);
 inline constexpr double kTeraflops = 400;  ///< of a rank, as planned
 PlannedStep planned(Cut cut, int ranks, int tokens, Schedule schedule, int microbatches, Link link);
 

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "scenes/shared/questions.hpp"
 #include "scenes/shared/rows.hpp"
 #include "scenes/systems/parallelism/scene.hpp"
@@ -11,11 +14,12 @@ namespace tilestep::scenes {
 namespace {
 
 Role role_of(std::string_view name) {
-  return name == "ring"       ? Role::sky
-         : name == "tree"     ? Role::green
-         : name == "one-shot" ? Role::purple
-         : name == "ours"     ? Role::sky
-                              : Role::muted;
+  return name == "ring"                       ? Role::sky
+         : name == "tree"                     ? Role::green
+         : name == "one-shot"                 ? Role::purple
+         : name == "ours"                     ? Role::sky
+         : name.starts_with("product beside") ? Role::green
+                                              : Role::muted;
 }
 
 std::optional<double> cell(const lab::Report& bench, const char* rung, const char* bytes,
@@ -46,6 +50,74 @@ std::optional<Question> growth_question(const lab::Report& bench) {
                 fmt::format("up to there nearly all is latency: {:.1f} µs and {:.1f} µs "
                             "({}).",
                             *small, *large, measured::where_measured(bench))));
+}
+
+/// The fastest way beside the gather, against the fastest in turn, of the shape that gains most.
+std::string hidden(const lab::Report& bench) {
+  const lab::Table* table = bench.table("overlap");
+  if (table == nullptr) return "";
+  std::optional<std::size_t> best;
+  for (std::size_t row = 0; row < table->rows.size(); ++row) {
+    if (!number_in(*table, row, "best") || !number_in(*table, row, "times")) continue;
+    if (!best || *number_in(*table, row, "times") > *number_in(*table, *best, "times")) best = row;
+  }
+  if (!best) return "";
+  return filled_in(
+      "With {columns} columns a rank the product hides tokens on their way: {times} "
+      "times as fast as in turn; if nothing of the shorter were seen, {best}.",
+      *table, *best);
+}
+
+/// How far the plan is off at most.
+std::string plan_agrees(const lab::Report& bench) {
+  const lab::Table* table = bench.table("planned");
+  if (table == nullptr) return "";
+  std::optional<std::size_t> worst;
+  const auto off = [&](std::size_t row) {
+    return std::abs(std::log(number_in(*table, row, "ratio").value_or(1)));
+  };
+  for (std::size_t row = 0; row < table->rows.size(); ++row) {
+    if (!worst || off(row) > off(*worst)) worst = row;
+  }
+  if (!worst) return "";
+  return filled_in(
+      "Of all cuts the plan is off most for {cut}: {predicted} ms planned, {measured} "
+      "ms measured.",
+      *table, *worst);
+}
+
+/// The largest message, ours against NCCL.
+std::string against_nccl(const lab::Report& bench, const char* id, const char* what) {
+  const lab::Table* table = bench.table(id);
+  if (table == nullptr) return "";
+  for (std::size_t row = table->rows.size(); row-- > 0;) {
+    const auto times = number_in(*table, row, "times");
+    if (!times) continue;
+    return fmt::format("{} of {} bytes by our kernel: {:.2f} times as fast as NCCL's.", what,
+                       text_in(*table, row, "bytes"), *times);
+  }
+  return "";
+}
+
+measured::View moved_view(const char* name, const char* table, const char* how,
+                          std::string (*headline)(const lab::Report&)) {
+  using namespace measured;
+  const std::string id = std::string("parallelism_") + table;
+  return {.name = name,
+          .how = how,
+          .plots = {Lines{.id = id,
+                          .x_label = "bytes",
+                          .y_label = "GB/s",
+                          .x_log = true,
+                          .rows = {.table = table},
+                          .x = "bytes",
+                          .series = "rung",
+                          .y = "bandwidth",
+                          .low = "",
+                          .high = "",
+                          .role = role_of}},
+          .needs = table,
+          .headline = {id, headline}};
 }
 
 }  // namespace
@@ -95,7 +167,43 @@ measured::Spec ParallelismScene::measured_spec() const {
                            .fraction = "",
                            .note = "{time} µs",
                            .role = role_of}},
-            .needs = "all_to_all"}}};
+            .needs = "all_to_all"},
+           moved_view("All-gather", "all_gather",
+                      "bytes that a link carried, (n − 1)/n of what is gathered, over the time",
+                      [](const lab::Report& bench) {
+                        return against_nccl(bench, "all_gather", "An all-gather");
+                      }),
+           moved_view("Reduce-scatter", "reduce_scatter",
+                      "bytes that a link carried, (n − 1)/n of a rank's numbers, over the time",
+                      [](const lab::Report& bench) {
+                        return against_nccl(bench, "reduce_scatter", "A reduce-scatter");
+                      }),
+           {.name = "Overlap",
+            .how = "{tokens} tokens, {width} wide: gathered from all ranks and multiplied",
+            .filters = {{"parallelism_columns", "columns", "{} columns", "", "of a rank"}},
+            .plots = {Bars{.id = "parallelism_overlap",
+                           .unit = "µs",
+                           .rows = {.table = "overlap"},
+                           .label = "way",
+                           .value = "time",
+                           .fraction = "",
+                           .note = "{times} × the fastest in turn",
+                           .role = role_of}},
+            .needs = "overlap",
+            .headline = {"overlap_hidden", hidden}},
+           {.name = "Plan",
+            .how = "products and collectives of {layers} layers, {tokens} tokens, {ranks} ranks; "
+                   "dashed: planned from measured rates of a product and a link",
+            .plots = {Bars{.id = "parallelism_planned",
+                           .unit = "ms",
+                           .rows = {.table = "planned"},
+                           .label = "cut",
+                           .value = "measured",
+                           .fraction = "",
+                           .expected = "predicted",
+                           .note = "{ratio} × the plan"}},
+            .needs = "planned",
+            .headline = {"plan_agrees", plan_agrees}}}};
 }
 
 }  // namespace tilestep::scenes

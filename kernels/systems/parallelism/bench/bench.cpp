@@ -1,4 +1,5 @@
-// What the lesson times: all-reduces and exchanges between the GPUs of a host, by our kernels and by NCCL in turn.
+// What the lesson times: collectives between the GPUs of a host, by our kernels and by NCCL in turn; a product beside the
+// gather that it needs; and steps of cut models beside the plan.
 
 #include "kernels/systems/parallelism/bench/bench.hpp"
 
@@ -7,141 +8,23 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <optional>
 
+#include "kernels/base/lab/plural.hpp"
 #include "kernels/base/lab/quick.hpp"
-#include "kernels/base/lab/random.hpp"
-#include "kernels/base/simt/nccl.hpp"
+#include "kernels/systems/parallelism/bench/overlap.hpp"
+#include "kernels/systems/parallelism/bench/step.hpp"
+#include "kernels/systems/parallelism/bench/timed.hpp"
 #include "kernels/systems/parallelism/lesson.hpp"
-#include "kernels/systems/parallelism/run/team.hpp"
 
 namespace tilestep::parallelism {
 namespace {
 
 using lab::real, lab::whole;
 
-constexpr std::size_t kRepeated = 1000003;  // a prime: chunks and ranks differ
 constexpr int kRounds = 3;
 constexpr std::int64_t kHeadline = 1 << 28;
-
-/// Ranks with a message each, and calls on it.
-class Timed {
- public:
-  Timed(simt::Device& device, int ranks, std::int64_t bytes, const BenchSizes& sizes)
-      : team_(device, ranks), sizes_(sizes), bytes_(bytes) {
-    const auto numbers = at(bytes / 4);
-    std::mt19937 generator = lab::generator_of(bytes % 1000);
-    for (int rank = 0; rank < ranks; ++rank) {
-      period_.push_back(lab::uniform_floats(generator, std::min(kRepeated, numbers)));
-      in_.push_back(team_.unwritten<float>(rank, numbers));
-      out_.push_back(team_.unwritten<float>(rank, numbers));
-      fill(rank, in_.back());
-    }
-  }
-  ~Timed() {
-    if (!nccl_.empty()) simt::Nccl::loaded().destroy(nccl_);
-  }
-  Timed(const Timed&) = delete;
-  Timed& operator=(const Timed&) = delete;
-
-  int ranks() const { return team_.count(); }
-  bool apart() { return team_.ranks().apart(); }
-  int add(const CallShape& shape) {
-    const int call = team_.add(shape);
-    for (int rank = 0; rank < ranks(); ++rank)
-      team_.join(call, rank, in_[at(rank)], out_[at(rank)]);
-    return call;
-  }
-  /// Runs a call once, on outputs that hold no numbers, and compares both ends of every rank's.
-  lab::Closest compared(int call) {
-    for (int rank = 0; rank < ranks(); ++rank) {
-      simt::Device& device = team_.ranks().at(rank);
-      device.fill(out_[at(rank)].data, 0xFF, out_[at(rank)].count * sizeof(float));
-    }
-    team_.ranks().run([&](int rank) { team_.make(call, rank); });
-    lab::Closest closest;
-    const CallShape& shape = team_.shape(call);
-    const std::size_t numbers = in_[0].count, some = std::min<std::size_t>(numbers, 4096);
-    for (int rank = 0; rank < ranks(); ++rank) {
-      for (const std::size_t first : {std::size_t{0}, numbers - some}) {
-        const std::vector<float> got =
-            team_.download(simt::Span<float>{out_[at(rank)].data + first, some});
-        for (std::size_t i = 0; i < some; ++i) {
-          double want = 0, bound = 0;
-          if (shape.op == Op::all_reduce) {
-            for (int from = 0; from < ranks(); ++from) {
-              const double one = number(from, first + i);
-              want += one;
-              bound += std::abs(one) * (ranks() - 1) * 0x1p-24;
-            }
-          } else {
-            const std::size_t block = numbers / at(ranks()), from = (first + i) / block;
-            want = number(static_cast<int>(from), at(rank) * block + (first + i) % block);
-          }
-          closest.add(got[i], want, bound);
-        }
-      }
-    }
-    return closest;
-  }
-  /// Milliseconds per call.
-  std::vector<double> times(int call, int samples) {
-    return team_.ranks().time_ms(
-        [&] {
-          for (int rank = 0; rank < ranks(); ++rank) team_.make(call, rank);
-        },
-        calls(), samples);
-  }
-  std::vector<double> nccl_times(Op op, int samples) {
-    const simt::Nccl& nccl = simt::Nccl::loaded();
-    const auto enqueue = [&] {
-      nccl.begin();
-      for (int rank = 0; rank < ranks(); ++rank) {
-        const std::size_t place = at(rank), numbers = in_[place].count;
-        void* stream = team_.ranks().stream(rank);
-        if (op == Op::all_reduce) {
-          nccl.all_reduce(in_[place].data, out_[place].data, numbers, nccl_[place], stream);
-        } else {
-          nccl.all_to_all(in_[place].data, out_[place].data, numbers / at(ranks()), ranks(),
-                          nccl_[place], stream);
-        }
-      }
-      nccl.end();
-    };
-    if (nccl_.empty()) {
-      std::vector<int> gpus;
-      for (int rank = 0; rank < ranks(); ++rank) gpus.push_back(team_.ranks().gpu(rank));
-      nccl_ = nccl.make(gpus);
-      enqueue();  // its first call connects the ranks, which no graph can hold
-      team_.ranks().run([](int) {});
-    }
-    return team_.ranks().time_ms(enqueue, calls(), samples);
-  }
-  bool has_nccl() { return simt::Nccl::loaded().available() && team_.ranks().stream(0) != nullptr; }
-
- private:
-  int calls() const { return bytes_ <= 1 << 20 ? 32 : bytes_ <= 1 << 26 ? 8 : 3; }
-  double number(int rank, std::size_t i) const {
-    const std::vector<float>& period = period_[at(rank)];
-    return static_cast<double>(period[i % period.size()]);
-  }
-  void fill(int rank, simt::Span<float> to) {
-    simt::Device& device = team_.ranks().at(rank);
-    const std::vector<float>& period = period_[at(rank)];
-    device.copy_in(to.data, period.data(), period.size() * sizeof(float));
-    for (std::size_t done = period.size(); done < to.count; done *= 2)
-      device.copy_on_device(to.data + done, to.data,
-                            std::min(done, to.count - done) * sizeof(float));
-    device.synchronize();
-  }
-
-  Team team_;
-  const BenchSizes& sizes_;
-  const std::int64_t bytes_;
-  std::vector<std::vector<float>> period_;
-  std::vector<simt::Span<float>> in_, out_;
-  std::vector<void*> nccl_;
-};
 
 class Bench : public lab::Bench {
  public:
@@ -152,29 +35,39 @@ class Bench : public lab::Bench {
 
   void run() {
     if (sizes_.quick) lab::leave_out(report, {"other sizes", "other numbers of blocks"});
-    const std::size_t all = sizes_.reduced.size() + sizes_.exchanged.size();
-    std::size_t so_far = 0;
-    const auto next = [&] {
-      progress.check();
-      progress.report(static_cast<double>(so_far++) / static_cast<double>(all), "sending");
+    struct Job {
+      const char* words;
+      std::function<void()> run;
     };
-    for (const std::int64_t bytes : sizes_.reduced) {
-      next();
-      reduce(bytes);
-    }
-    for (const std::int64_t bytes : sizes_.exchanged) {
-      next();
-      exchange(bytes);
+    std::vector<Job> jobs;
+    for (const std::int64_t bytes : sizes_.reduced)
+      jobs.push_back({"adding up", [this, bytes] { reduce(bytes); }});
+    for (const std::int64_t bytes : sizes_.gathered)
+      jobs.push_back({"gathering", [this, bytes] { move(gathered_, Op::all_gather, bytes); }});
+    for (const std::int64_t bytes : sizes_.scattered)
+      jobs.push_back(
+          {"adding up parts", [this, bytes] { move(scattered_, Op::reduce_scatter, bytes); }});
+    for (const std::int64_t bytes : sizes_.exchanged)
+      jobs.push_back({"exchanging", [this, bytes] { move(exchanged_, Op::all_to_all, bytes); }});
+    for (const OverlapShape& shape : sizes_.overlapped)
+      jobs.push_back({"multiplying while tokens come", [this, &shape] { overlap(shape); }});
+    jobs.push_back({"steps of cut models", [this] { steps(); }});
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      progress.check();
+      progress.report(static_cast<double>(i) / static_cast<double>(jobs.size()), jobs[i].words);
+      jobs[i].run();
     }
     if (!apart_) {
       report.summary =
-          "All-reduces and exchanges are right; links are timed between GPUs, one for each rank, "
-          "and "
-          "this machine has no second one with peer access.";
+          "Collectives, products and steps are right; links are timed between GPUs, one for each "
+          "rank, and this machine has no second one with peer access.";
       return;
     }
-    report.add(reduced_);
-    report.add(exchanged_);
+    for (lab::Table* table :
+         {&reduced_, &gathered_, &scattered_, &exchanged_, &overlapped_, &planned_}) {
+      if (!table->rows.empty()) report.add(std::move(*table));
+    }
+    report.add(lab::derived("gpus", "", ranks_, "GPUs", "one for each rank"));
     report.summary = fmt::format(
         "An all-reduce of 256 MB between {} GPUs runs at {} of bus bandwidth by our ring; {}.",
         ranks_, headline("all_reduce_bandwidth", "ring", 0),
@@ -183,11 +76,13 @@ class Bench : public lab::Bench {
   }
 
  private:
+  // ---- collectives ------------------------------------------------------------------------------------
+
   /// The number of blocks with which a call is fastest; nothing where it is wrong, or cannot be timed.
   struct Chosen {
     int call = 0, blocks = 0;
   };
-  std::optional<Chosen> choose(Timed& timed, CallShape shape, const char* check,
+  std::optional<Chosen> choose(Timed& timed, CallShape shape, const std::string& check,
                                const std::vector<int>& blocks) {
     std::optional<Chosen> best;
     double least = 0;
@@ -228,14 +123,12 @@ class Bench : public lab::Bench {
     for (int round = 0; round < kRounds; ++round) {
       for (Row& row : rows) {
         progress.check();
-        const std::vector<double> some = row.times(sizes_.samples / kRounds);
-        row.ms.insert(row.ms.end(), some.begin(), some.end());
+        lab::append(row.ms, row.times(sizes_.samples / kRounds));
       }
     }
   }
   /// `carried`: bytes that a link carried by definition.
-  void add(lab::Table& table, const char* id, const std::vector<Row>& rows, std::int64_t bytes,
-           double carried) {
+  void add(lab::Table& table, const std::vector<Row>& rows, std::int64_t bytes, double carried) {
     double peer = 0;
     for (const Row& row : rows) {
       if (row.name == "NCCL") peer = lab::spread_of(row.ms).median;
@@ -248,20 +141,24 @@ class Bench : public lab::Bench {
       table.rows.push_back({row.name, bytes, ms.median * 1e3, ms.p10 * 1e3, ms.p90 * 1e3,
                             rate.median, times, row.blocks});
       if (bytes == kHeadline) {
-        report.add(lab::measured(id, row.name, rate, "GB/s",
-                                 fmt::format("256 MB per rank, {} GPUs, bytes of a link", ranks_)));
+        report.add(lab::measured(table.id + "_bandwidth", row.name, rate, "GB/s",
+                                 fmt::format("256 MB, {} GPUs, bytes of a link", ranks_)));
+      }
+      if (row.name == "ring" && bytes <= kHeadline) {
+        link_ = rate;
+        blocks_ = row.blocks;
       }
     }
   }
 
   void reduce(std::int64_t bytes) {
-    Timed timed(device, ranks_, bytes, sizes_);
+    Timed timed(device, ranks_, bytes);
     std::vector<Row> rows;
     for (const Algorithm algorithm : all_of<Algorithm>()) {
       const bool is_small = bytes <= sizes_.small;
       if (algorithm != Algorithm::ring && !is_small) continue;
       CallShape shape{.op = Op::all_reduce, .algorithm = algorithm, .ranks = ranks_};
-      shape.units = static_cast<int>(bytes / (4 * kPack));
+      shape.units = static_cast<int>(timed.bytes() / (4 * kPack));
       const auto chosen =
           choose(timed, shape, "all_reduce", is_small ? sizes_.few_blocks : sizes_.many_blocks);
       if (!chosen) continue;
@@ -272,25 +169,145 @@ class Bench : public lab::Bench {
     if (!timed.apart()) return;
     add_nccl(rows, timed, Op::all_reduce);
     time(rows);
-    add(reduced_, "all_reduce_bandwidth", rows, bytes,
-        2.0 * (ranks_ - 1) / ranks_ * static_cast<double>(bytes));
+    add(reduced_, rows, bytes, 2.0 * (ranks_ - 1) / ranks_ * static_cast<double>(timed.bytes()));
   }
 
-  void exchange(std::int64_t bytes) {
-    Timed timed(device, ranks_, bytes, sizes_);
-    CallShape shape{.op = Op::all_to_all, .ranks = ranks_};
-    shape.slot = static_cast<int>(bytes / (4 * kPack) / ranks_);
-    for (int from = 0; from < ranks_; ++from) {
-      for (int to = 0; to < ranks_; ++to) shape.counts[at(from)][at(to)] = shape.slot;
+  /// All but an all-reduce: a link carries all parts but one.
+  void move(lab::Table& table, Op op, std::int64_t bytes) {
+    Timed timed(device, ranks_, bytes);
+    CallShape shape{.op = op, .ranks = ranks_};
+    shape.units = static_cast<int>(timed.bytes() / (4 * kPack));
+    if (op == Op::all_to_all) {
+      shape.slot = shape.units / ranks_;
+      shape.units = 0;
+      for (int from = 0; from < ranks_; ++from) {
+        for (int to = 0; to < ranks_; ++to) shape.counts[at(from)][at(to)] = shape.slot;
+      }
     }
-    const auto chosen = choose(timed, shape, "all_to_all", sizes_.many_blocks);
+    const auto chosen = choose(timed, shape, table.id,
+                               bytes <= sizes_.small ? sizes_.few_blocks : sizes_.many_blocks);
     if (!chosen) return;
     std::vector<Row> rows = {
         {"ours", chosen->blocks, [&](int samples) { return timed.times(chosen->call, samples); }}};
-    add_nccl(rows, timed, Op::all_to_all);
+    add_nccl(rows, timed, op);
     time(rows);
-    add(exchanged_, "all_to_all_bandwidth", rows, bytes,
-        static_cast<double>(ranks_ - 1) / ranks_ * static_cast<double>(bytes));
+    add(table, rows, bytes,
+        static_cast<double>(ranks_ - 1) / ranks_ * static_cast<double>(timed.bytes()));
+  }
+
+  // ---- a product and the gather that it needs -----------------------------------------------------------
+
+  void overlap(const OverlapShape& shape) {
+    using Way = Overlap::Way;
+    Overlap both(device, ranks_, shape, sizes_);
+    both.warm();
+    std::vector<Way*> all = {&both.product()};
+    for (Way& way : both.gathers()) all.push_back(&way);
+    for (Way& way : both.ways()) {
+      ladder.judge("overlap", "some of each rank's product and chunk against double",
+                   both.compared(way));
+      all.push_back(&way);
+    }
+    if (!both.apart()) return;
+    for (int round = 0; round < kRounds; ++round) {
+      for (Way* way : all) {
+        progress.check();
+        lab::append(way->ms, both.times(*way, sizes_.samples / kRounds));
+      }
+    }
+    const auto median = [](const Way& way) { return lab::spread_of(way.ms).median; };
+    double in_turn = 0;
+    for (const Way& way : both.ways()) {
+      if (way.in_turn && (in_turn == 0 || median(way) < in_turn)) in_turn = median(way);
+    }
+    const double product = median(both.product());
+    for (const Way& way : both.ways()) {
+      const lab::Spread ms = lab::spread_of(way.ms);
+      const double wire = median(both.gathers()[at(way.wire)]);
+      lab::Cell best;
+      if (!way.in_turn) best = (wire + product) / std::max(wire, product);
+      overlapped_.rows.push_back({way.name, both.shape().tokens, both.shape().width, both.columns(),
+                                  way.chunks, ms.median * 1e3, ms.p10 * 1e3, ms.p90 * 1e3,
+                                  wire * 1e3, product * 1e3, in_turn / ms.median, best});
+    }
+  }
+
+  // ---- steps of cut models ------------------------------------------------------------------------------
+
+  ModelShape model_of(Cut cut, bool is_small) const {
+    ModelShape model = large_model(cut, ranks_, sizes_.tokens);
+    model.layers = (sizes_.layers + ranks_ - 1) / ranks_ * ranks_;  // as many in each stage
+    model.sequences = std::max(1, 8 / ranks_) * ranks_;
+    if (!is_small) return model;
+    model.length = 8;
+    model.heads = 8;
+    model.dim = sizes_.checked_dim;
+    model.inner = 16 * model.dim;
+    if (cut != Cut::pipeline) model.layers = 2;
+    return model;
+  }
+  void steps() {
+    Step::How how{.blocks = 2, .threads = sizes_.threads, .microbatches = 4, .numbers = true};
+    how.blocks = blocks_ > 0 ? std::min(blocks_, 4) : sizes_.many_blocks.front();
+    std::vector<Cut> right;
+    for (const Cut cut : sizes_.cuts) {
+      progress.check();
+      const ModelShape model = model_of(cut, true);
+      if (!Step::has(cut, model, ranks_, how.microbatches)) continue;
+      const auto step = Step::make(device, cut, model, ranks_, how);
+      step->warm();
+      const lab::Closest closest = step->compared();
+      ladder.judge("step", "outputs and gradients of a small model in BF16 against double",
+                   closest);
+      if (closest.ok() && step->apart()) right.push_back(cut);
+    }
+    if (right.empty() || link_.samples == 0) return;
+    how.blocks = blocks_;
+    how.microbatches = sizes_.microbatches;
+    how.numbers = false;
+    struct Timed {
+      Cut cut;
+      ModelShape model;
+      std::unique_ptr<Step> step;
+      std::vector<double> ms = {};
+    };
+    std::vector<Timed> all;
+    for (const Cut cut : right) {
+      const ModelShape model = model_of(cut, !sizes_.large_steps);
+      if (!Step::has(cut, model, ranks_, how.microbatches)) continue;
+      all.push_back({cut, model, Step::make(device, cut, model, ranks_, how)});
+      all.back().step->warm();
+    }
+    if (all.empty()) return;
+    std::vector<double> product_ms;
+    for (int round = 0; round < kRounds; ++round) {
+      for (Timed& one : all) {
+        progress.check();
+        lab::append(one.ms, one.step->times(sizes_.samples / kRounds));
+      }
+      // Right after steps, when clocks are what they are in steps.
+      lab::append(product_ms, all.front().step->product_times(sizes_.samples / kRounds));
+    }
+    const lab::Spread rate =
+        lab::rate_of(lab::spread_of(product_ms), all.front().step->product_flops() / 1e3);
+    report.add(lab::measured("product_rate", "", rate, "TFLOP/s",
+                             "an MLP's first product of one rank, " + product_by()));
+    report.add(lab::measured("link_rate", "ring", link_, "GB/s",
+                             "bus bandwidth of an all-reduce, as planned with"));
+    for (const Timed& one : all) {
+      const PlannedStep plan =
+          planned_with(one.cut, one.model, ranks_, Schedule::one_f_one_b, how.microbatches,
+                       rate.median * 1e12, link_.median * 1e9);
+      const lab::Spread ms = lab::spread_of(one.ms);
+      planned_.rows.push_back({one.cut, ranks_, static_cast<int>(one.model.tokens()),
+                               one.model.layers, plan.compute * 1e3, plan.wire * 1e3,
+                               plan.idle * 1e3, plan.seconds() * 1e3, ms.median, ms.p10, ms.p90,
+                               ms.median / (plan.seconds() * 1e3)});
+    }
+  }
+  std::string product_by() const {
+    const simt::LibraryStatus library = kernels_of(device).library();
+    return library.available ? library.name : "a thread for each number";
   }
 
   static std::vector<lab::Column> columns() {
@@ -308,8 +325,27 @@ class Bench : public lab::Bench {
   const int ranks_;
   bool apart_ = false;
   std::string why_no_nccl_ = simt::Nccl::loaded().reason();  ///< empty: it was timed
+  lab::Spread link_;  ///< bus bandwidth of the ring, at the largest message up to the headline's
+  int blocks_ = 0;    ///< with which it was fastest
   lab::Table reduced_{"all_reduce", "All-reduces between GPUs, FP32", columns()};
+  lab::Table gathered_{"all_gather", "All-gathers between GPUs", columns()};
+  lab::Table scattered_{"reduce_scatter", "Reduce-scatters between GPUs, FP32", columns()};
   lab::Table exchanged_{"all_to_all", "All-to-all between GPUs", columns()};
+  lab::Table overlapped_{
+      "overlap",
+      "An all-gather of tokens, and the product that needs them, BF16",
+      {"way", whole("tokens"), whole("width"), whole("columns", "columns of a rank"),
+       whole("chunks"), real("time", "", "µs", 1), real("p10", "", "µs", 1),
+       real("p90", "", "µs", 1), real("wire", "gather alone", "µs", 1),
+       real("product", "product alone", "µs", 1), real("times", "times as fast as in turn", "", 3),
+       real("best", "if all were hidden", "", 3)}};
+  lab::Table planned_{
+      "planned",
+      "Products and collectives of a step beside the plan, BF16",
+      {"cut", whole("ranks"), whole("tokens"), whole("layers"), real("compute", "", "ms", 3),
+       real("wire", "", "ms", 3), real("idle", "", "ms", 3), real("predicted", "", "ms", 3),
+       real("measured", "", "ms", 3), real("p10", "", "ms", 3), real("p90", "", "ms", 3),
+       real("ratio", "measured over predicted", "", 3)}};
 };
 
 }  // namespace

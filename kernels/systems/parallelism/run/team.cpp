@@ -1,5 +1,7 @@
 #include "kernels/systems/parallelism/run/team.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace tilestep::parallelism {
@@ -62,6 +64,14 @@ void Team::make(int call, int rank) {
   arrays.epochs = its.epochs[place];
   kernels_.call(*ranks_, call, shape, arrays,
                 its.tapes.empty() ? simt::Tape{} : its.tapes[place]->tape());
+}
+
+void Team::require_met() const {
+  for (const simt::Stuck& one : ranks_->stuck()) {
+    throw Error(fmt::format("rank {} waited in vain for rank {}, in call {}", one.rank, one.from,
+                            one.call + 1),
+                ExitCode::check_failed);
+  }
 }
 
 simt::Trace::Log Team::log(int call, int rank) const {

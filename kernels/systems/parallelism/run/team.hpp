@@ -48,6 +48,8 @@ class Team {
   void join(int call, int rank, simt::Span<const float> in, simt::Span<float> out);
   /// Whom a rank sends to and gets from in a `pass`; −1: nobody.
   void neighbours(int call, int rank, int to, int from);
+  /// Throws Error (check_failed) that says who waited for whom, if a wait was given up.
+  void require_met() const;
   /// By a rank's host. A call may be made again.
   void make(int call, int rank);
   simt::Trace::Log log(int call, int rank) const;

@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "kernels/base/lab/knob.hpp"
-#include "kernels/systems/parallelism/bench/bench.hpp"
+#include "kernels/systems/parallelism/bench/overlap.hpp"
+#include "kernels/systems/parallelism/bench/step.hpp"
 #include "kernels/systems/parallelism/run/run.hpp"
 #include "tests/catch.hpp"
 #include "tests/kernels/base/lab/timed_emulation.hpp"
@@ -128,10 +129,67 @@ TEST_CASE("Parallelism: the bench compares all, and times where ranks have GPUs"
   tests::check_holds(report);
   CHECK(tests::table_in(report, "all_reduce").rows.size() == 3 + 1);
   CHECK(tests::table_in(report, "all_to_all").rows.size() == 1);
+  CHECK(tests::table_in(report, "all_gather").rows.size() == 2);
+  CHECK(tests::table_in(report, "reduce_scatter").rows.size() == 1);
+  CHECK(tests::table_in(report, "overlap").rows.size() == 4);
+  CHECK(tests::table_in(report, "planned").rows.size() == 6);
+  REQUIRE(report.measurement("gpus") != nullptr);
+  CHECK(report.measurement("gpus")->value == 2);
   CHECK(report.ok());
   const auto alone = simt::make_emulated_device(kCutsTable);
   const lab::Report untimed = bench_report(*alone, tests::unwatched, BenchSizes::tiny());
   CHECK(untimed.ok());
   CHECK(untimed.tables.empty());
   CHECK(tests::contains(untimed.summary, "no second one"));
+}
+
+TEST_CASE("Parallelism: a step's products and collectives give one rank's numbers",
+          "[parallelism]") {
+  const auto device = tests::device_under_test(kCutsTable);
+  tests::Part part("steps", 3);
+  for (const int ranks : {2, 4, 8}) {
+    for (const Cut cut : all_of<Cut>()) {
+      ModelShape model{.layers = 2, .sequences = 8, .length = 8, .heads = 8, .dim = 4, .inner = 64};
+      if (cut == Cut::pipeline) model.layers = ranks;
+      if (cut == Cut::expert) model.experts = 8;
+      if (!Step::has(cut, model, ranks, 4) || part.skips()) continue;
+      CAPTURE(name_of(cut), ranks);
+      const auto step =
+          Step::make(*device, cut, model, ranks,
+                     {.blocks = 2, .threads = 64, .microbatches = 4, .numbers = true});
+      step->warm();
+      CHECK(step->compared().ok());
+      CHECK(step->compared().ok());  // what an earlier step has left does no harm
+    }
+  }
+  CHECK_FALSE(Step::has(Cut::context, large_model(Cut::context, 4, 8192), 4, 4));
+  CHECK_FALSE(Step::has(Cut::tensor, large_model(Cut::tensor, 3, 8192), 3, 4));
+}
+
+TEST_CASE("Parallelism: tokens that come while others are multiplied", "[parallelism]") {
+  const auto device = tests::device_under_test(kCutsTable);
+  for (const int ranks : {2, 3, 8}) {
+    Overlap both(*device, ranks, {.tokens = 50 * ranks, .width = 32, .inner = 17 * ranks},
+                 BenchSizes::tiny());
+    CHECK(both.shape().tokens == 48 * ranks);
+    CHECK(both.columns() == 16);
+    both.warm();
+    for (const Overlap::Way& way : both.ways()) {
+      CAPTURE(way.name, way.chunks, ranks);
+      CHECK(both.compared(way).ok());
+    }
+  }
+}
+
+TEST_CASE("Parallelism: a bench's call without one of its ranks ends in a sentence",
+          "[parallelism]") {
+  const auto device = tests::device_under_test(kCutsTable);
+  Team team(*device, 4);
+  const int call = team.add({.op = Op::all_reduce, .ranks = 4, .units = 16});
+  for (int rank = 0; rank < 4; ++rank)
+    team.join(call, rank, team.unwritten<float>(rank, 64), team.unwritten<float>(rank, 64));
+  team.ranks().run([&](int rank) {
+    if (rank != 2) team.make(call, rank);
+  });
+  CHECK(tests::contains(tests::error_of([&] { team.require_met(); }), "waited in vain for rank"));
 }
