@@ -16,6 +16,8 @@
 ///                                                     stored is visible to whoever sees flags[i] ≥ value
 ///     simt::await_flag(world, flags, i, value, from)  waits for that; false: given up, and the kernel must end
 ///
+///     see_copied()                                    after such a wait: what has come is visible to TMA too
+///
 /// On GPUs a rank is a device, or where there are too few a stream of one; a wait polls, and gives up after a while
 /// (CUDA C++ Programming Guide, "Peer-to-Peer Memory Access"; PTX, "Memory Consistency Model"). Under emulation each rank
 /// is an emulated device; one of them works at a time, until it waits, and a seed chooses who goes on. When nobody can,
@@ -82,6 +84,12 @@ __device__ __forceinline__ void signal(unsigned* flags, std::ptrdiff_t i, unsign
   asm volatile("st.release.sys.global.u32 [%0], %1;\n" ::"l"(flags + i), "r"(value) : "memory");
 }
 
+__device__ __forceinline__ void see_copied() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("fence.proxy.async;\n" ::: "memory");
+#endif
+}
+
 __device__ inline bool await_flag(const World& world, unsigned* flags, std::ptrdiff_t i,
                                   unsigned value, int from) {
   constexpr unsigned long long kPatience = 2000000000;  // ns
@@ -115,6 +123,7 @@ struct World {
 inline void signal(const Global<unsigned>& flags, std::ptrdiff_t i, unsigned value) {
   flags[i] = value;  // ranks take turns: nobody looks on
 }
+inline void see_copied() {}
 inline bool await_flag(const World& world, const Global<unsigned>& flags, std::ptrdiff_t i,
                        unsigned value, int from) {
   return world.turns->await(world.rank, world.call, &flags[i], value, from);

@@ -6,7 +6,7 @@
 // block has its own part of every chunk, and its own flags: blocks wait for blocks of the same number alone. Flags only
 // grow, and a launch goes on where the one before ended, so that they need no clearing.
 
-#include "kernels/base/simt/mma.hpp"
+#include "kernels/base/numeric/float_format.hpp"
 #include "kernels/base/simt/simt.hpp"
 #include "kernels/systems/parallelism/kernels.hpp"
 
@@ -31,8 +31,10 @@ __device__ inline float4 operator+(const float4& a, const float4& b) {
 /// The sums of two packs of eight BF16 numbers, each rounded once.
 __device__ inline float sum_of_pair(float a, float b) {
   const unsigned left = __float_as_uint(a), right = __float_as_uint(b);
-  return __uint_as_float(simt::pack_bf16(simt::unpack_bf16(left, 0) + simt::unpack_bf16(right, 0),
-                                         simt::unpack_bf16(left, 1) + simt::unpack_bf16(right, 1)));
+  const float low = __uint_as_float(left << 16) + __uint_as_float(right << 16);
+  const float high = __uint_as_float(left & 0xFFFF0000u) + __uint_as_float(right & 0xFFFF0000u);
+  return __uint_as_float(static_cast<unsigned>(numeric::Bf16::bits(high)) << 16 |
+                         numeric::Bf16::bits(low));
 }
 template <bool kBf16>
 __device__ float4 sum_of(const float4& a, const float4& b) {

@@ -154,6 +154,9 @@ enum class Each {
   fill        ///< a = value
 };
 
+struct ComingShape;
+struct ComingArrays;
+
 inline constexpr float kRate = 1e-3f, kAdamEpsilon = 1e-2f;
 
 struct Kernels : simt::KernelSet {
@@ -172,6 +175,10 @@ struct Kernels : simt::KernelSet {
   virtual void multiply_bf16(simt::Ranks& ranks, int rank, const Product& shape,
                              simt::Span<const std::uint16_t> a, simt::Span<const std::uint16_t> b,
                              simt::Span<std::uint16_t> c) const = 0;
+  /// A product that begins before all rows of A are there: gather/gather.hpp. Only a Hopper GPU has it, and the emulation.
+  virtual bool multiplies_coming(simt::Device& device) const = 0;
+  virtual void multiply_coming(simt::Ranks& ranks, int rank, const ComingShape& shape,
+                               const ComingArrays& arrays) const = 0;
   virtual simt::LibraryStatus library() const = 0;  ///< that multiply_bf16 uses
   virtual void attend(simt::Ranks& ranks, int rank, const AttendShape& shape,
                       const AttendArrays& arrays) const = 0;

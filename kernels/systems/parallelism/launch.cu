@@ -1,6 +1,7 @@
 // Many GPUs: the shapes that the kernels accept, and their launches.
 
 #include "kernels/systems/parallelism/collectives.cu"
+#include "kernels/systems/parallelism/gather/launch_gather.hpp"
 #include "kernels/systems/parallelism/model.cu"
 #if defined(__CUDACC__)
 #include "kernels/base/simt/ranks_blas.hpp"
@@ -122,6 +123,7 @@ class KernelsHere final : public Kernels {
         });
       }
     }
+    if (SIMT_BACKEND::multiplies_coming(device)) all.push_back(coming_kernel());
     return std::make_unique<simt::CudaRanks>(device, count, all);
 #else
     return simt::make_emulated_ranks(device, {}, count, seed, order);
@@ -178,6 +180,13 @@ class KernelsHere final : public Kernels {
     simt::launch_at(ranks, rank, small_launch("product_bf16", std::int64_t{shape.m} * shape.n),
                     product_bf16, shape, simt::global(a, "a"), simt::global(b, "b"),
                     simt::global(c, "c"));
+  }
+  bool multiplies_coming(simt::Device& device) const override {
+    return SIMT_BACKEND::multiplies_coming(device);
+  }
+  void multiply_coming(simt::Ranks& ranks, int rank, const ComingShape& shape,
+                       const ComingArrays& arrays) const override {
+    start_coming(ranks, rank, shape, arrays);
   }
   simt::LibraryStatus library() const override {
 #if defined(__CUDACC__)

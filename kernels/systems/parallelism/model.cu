@@ -3,7 +3,7 @@
 // What a rank computes by itself: products, attention forward and backward, and steps that go number by number. A thread
 // has one number or one row of a head: these kernels are to be exact and short, not fast.
 
-#include "kernels/base/simt/mma.hpp"
+#include "kernels/base/numeric/float_format.hpp"
 #include "kernels/base/simt/simt.hpp"
 #include "kernels/systems/parallelism/kernels.hpp"
 
@@ -35,13 +35,13 @@ __global__ void product_bf16(Product p, simt::Global<const std::uint16_t> a,
   const int row = at / p.n, column = at % p.n;
   float sum = 0;
   for (int i = 0; i < p.k; ++i) {
-    const unsigned left = a[p.turn_a ? i * p.lda + row : row * p.lda + i];
-    const unsigned right = b[p.turn_b ? column * p.ldb + i : i * p.ldb + column];
-    sum = fmaf(simt::unpack_bf16(left, 0), simt::unpack_bf16(right, 0), sum);
+    const std::uint16_t left = a[p.turn_a ? i * p.lda + row : row * p.lda + i];
+    const std::uint16_t right = b[p.turn_b ? column * p.ldb + i : i * p.ldb + column];
+    sum = fmaf(numeric::Bf16::value(left), numeric::Bf16::value(right), sum);
   }
   const int to = row * p.ldc + column;
-  if (p.adds) sum += simt::unpack_bf16(static_cast<std::uint16_t>(c[to]), 0);
-  c[to] = static_cast<std::uint16_t>(simt::pack_bf16(sum, 0.0f));
+  if (p.adds) sum += numeric::Bf16::value(c[to]);
+  c[to] = numeric::Bf16::bits(sum);
 }
 
 /// Whether a query may look at a key.

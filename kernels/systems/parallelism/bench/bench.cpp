@@ -73,6 +73,7 @@ class Bench : public lab::Bench {
         ranks_, headline("all_reduce_bandwidth", "ring", 0),
         why_no_nccl_.empty() ? "NCCL at " + headline("all_reduce_bandwidth", "NCCL", 0)
                              : why_no_nccl_);
+    report.summary += why_not_in_one_;
   }
 
  private:
@@ -197,24 +198,36 @@ class Bench : public lab::Bench {
 
   // ---- a product and the gather that it needs -----------------------------------------------------------
 
-  void overlap(const OverlapShape& shape) {
+  void overlap(const OverlapShape& shape, bool in_one_kernel = true) {
     using Way = Overlap::Way;
-    Overlap both(device, ranks_, shape, sizes_);
+    Overlap both(device, ranks_, shape, sizes_, in_one_kernel);
     both.warm();
-    std::vector<Way*> all = {&both.product()};
-    for (Way& way : both.gathers()) all.push_back(&way);
-    for (Way& way : both.ways()) {
-      ladder.judge("overlap", "some of each rank's product and chunk against double",
-                   both.compared(way));
-      all.push_back(&way);
+    const Way* now = nullptr;
+    try {
+      std::vector<Way*> all = {&both.product()};
+      for (Way& way : both.gathers()) all.push_back(&way);
+      for (Way& way : both.ways()) {
+        now = &way;
+        ladder.judge("overlap", "some of each rank's product and chunk against double",
+                     both.compared(way));
+        all.push_back(&way);
+      }
+      apart_ = apart_ || both.apart();
+      for (int round = 0; round < kRounds && both.apart(); ++round) {
+        for (Way* way : all) {
+          now = way;
+          progress.check();
+          lab::append(way->ms, both.times(*way, sizes_.samples / kRounds));
+        }
+      }
+    } catch (const Cancelled&) {
+      throw;
+    } catch (const Error& error) {
+      if (now == nullptr || !now->as_they_come) throw;
+      why_not_in_one_ = fmt::format(" A product in one kernel was left out: {}.", error.what());
+      return overlap(shape, false);
     }
     if (!both.apart()) return;
-    for (int round = 0; round < kRounds; ++round) {
-      for (Way* way : all) {
-        progress.check();
-        lab::append(way->ms, both.times(*way, sizes_.samples / kRounds));
-      }
-    }
     const auto median = [](const Way& way) { return lab::spread_of(way.ms).median; };
     double in_turn = 0;
     for (const Way& way : both.ways()) {
@@ -325,6 +338,7 @@ class Bench : public lab::Bench {
   const int ranks_;
   bool apart_ = false;
   std::string why_no_nccl_ = simt::Nccl::loaded().reason();  ///< empty: it was timed
+  std::string why_not_in_one_;
   lab::Spread link_;  ///< bus bandwidth of the ring, at the largest message up to the headline's
   int blocks_ = 0;    ///< with which it was fastest
   lab::Table reduced_{"all_reduce", "All-reduces between GPUs, FP32", columns()};

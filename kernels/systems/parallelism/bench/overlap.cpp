@@ -6,6 +6,7 @@
 #include "kernels/base/lab/random.hpp"
 #include "kernels/base/numeric/float_format.hpp"
 #include "kernels/base/simt/nccl.hpp"
+#include "kernels/systems/parallelism/gather/gather.hpp"
 
 namespace tilestep::parallelism {
 namespace {
@@ -19,7 +20,7 @@ simt::Span<float> as_packs(simt::Span<std::uint16_t> numbers) {
 }  // namespace
 
 Overlap::Overlap(simt::Device& device, int ranks, const OverlapShape& shape,
-                 const BenchSizes& sizes)
+                 const BenchSizes& sizes, bool in_one_kernel)
     : team_(device, ranks), shape_(shape) {
   constexpr int kRows = 16;  // of a chunk's smallest part
   own_rows_ = shape.tokens / ranks / kRows * kRows;
@@ -44,6 +45,9 @@ Overlap::Overlap(simt::Device& device, int ranks, const OverlapShape& shape,
     product_of_.push_back(team_.unwritten<std::uint16_t>(rank, at(shape_.tokens) * at(columns_)));
     fill_repeated(team_, rank, own_.back(), tokens_.back());
     fill_repeated(team_, rank, matrix_.back(), weights_);
+    zeros_.push_back(team_.uploaded(rank, std::vector<unsigned>(at(ranks), 0)));
+    ones_.push_back(team_.uploaded(rank, std::vector<unsigned>(at(ranks), 1)));
+    flags_.push_back(team_.uploaded(rank, std::vector<unsigned>(at(ranks), 0)));
     team_.join(meeting_, rank, as_packs(own_.back()), as_packs(all_.back()));
     team_.join(gather_, rank, as_packs(own_.back()), as_packs(all_.back()));
   }
@@ -70,6 +74,14 @@ Overlap::Overlap(simt::Device& device, int ranks, const OverlapShape& shape,
                      .enqueue = [this, pieces](int rank) { beside(rank, pieces); },
                      .wire = copies});
   }
+  if (in_one_kernel && team_.kernels().multiplies_coming(team_.ranks().at(0))) {
+    ways_.push_back({.name = "one kernel",
+                     .chunks = ranks,
+                     .in_turn = false,
+                     .as_they_come = true,
+                     .enqueue = [this](int rank) { beside_in_one(rank); },
+                     .wire = copies});
+  }
   if (simt::Nccl::loaded().available() && team_.ranks().stream(0) != nullptr && apart()) {
     gathers_.push_back({.name = "NCCL", .enqueue_all = [this] { call_nccl(); }});
     ways_.push_back({.name = "NCCL, then product",
@@ -79,7 +91,7 @@ Overlap::Overlap(simt::Device& device, int ranks, const OverlapShape& shape,
                            for (int rank = 0; rank < team_.count(); ++rank)
                              multiply(rank, 0, shape_.tokens);
                          },
-                     .wire = 2});
+                     .wire = static_cast<int>(gathers_.size()) - 1});
   }
 }
 
@@ -89,8 +101,9 @@ void Overlap::multiply(int rank, int first, int rows) {
                         .n = columns_,
                         .k = shape_.width,
                         .lda = shape_.width,
-                        .ldb = columns_,
-                        .ldc = columns_};
+                        .ldb = shape_.width,
+                        .ldc = columns_,
+                        .turn_b = true};
   team_.kernels().multiply_bf16(
       team_.ranks(), rank, product, Bf16s{all_[place].data + at(first) * width, at(rows) * width},
       matrix_[place], Bf16s{product_of_[place].data + at(first) * columns, at(rows) * columns});
@@ -128,6 +141,29 @@ void Overlap::beside(int rank, int pieces) {
       multiply(rank, from * own_rows_ + piece * rows, rows);
     }
   }
+}
+
+/// The flag of a chunk comes from its rank too, behind it: a copy within a GPU may need a multiprocessor, and none is free.
+void Overlap::beside_in_one(int rank) {
+  simt::Ranks& ranks = team_.ranks();
+  const std::size_t place = at(rank), width = at(shape_.width);
+  const std::size_t bytes = at(own_rows_) * width * sizeof(std::uint16_t);
+  ranks.copy(rank, flags_[place].data, zeros_[place].data, flags_[place].count * sizeof(unsigned));
+  ranks.copy(rank, all_[place].data, own_[place].data, bytes);
+  meet(rank);
+  ranks.come_after(rank, 1);
+  ranks.use_stream(rank, 1);
+  for (int hop = 1; hop < team_.count(); ++hop) {
+    const std::size_t from = at((rank + hop) % team_.count());
+    ranks.copy(rank, all_[place].data + at(hop * own_rows_) * width, own_[from].data, bytes);
+    ranks.copy(rank, flags_[place].data + hop, ones_[from].data, sizeof(unsigned));
+  }
+  ranks.use_stream(rank, 0);
+  const ComingShape coming{
+      .m = shape_.tokens, .n = columns_, .k = shape_.width, .rows = own_rows_, .call = gather_ + 1};
+  team_.kernels().multiply_coming(ranks, rank, coming,
+                                  {all_[place], matrix_[place], product_of_[place], flags_[place]});
+  ranks.come_after(rank, 0);
 }
 
 void Overlap::call_nccl() {
@@ -177,13 +213,15 @@ lab::Closest Overlap::compared(const Way& way) {
       const int row = (part + 1) / 2 * shape_.tokens / (2 * team_.count()) - part % 2;
       if (row < 0 || row >= shape_.tokens) continue;
       const int some = std::min(columns_, 16), first = columns_ - some;
-      const std::size_t place = at(row) * at(columns_) + at(first);
+      int lies = row;
+      if (way.as_they_come) lies = (row - rank * own_rows_ + shape_.tokens) % shape_.tokens;
+      const std::size_t place = at(lies) * at(columns_) + at(first);
       const std::vector<std::uint16_t> got =
           team_.download(Bf16s{product_of_[at(rank)].data + place, at(some)});
       for (int column = 0; column < some; ++column) {
         double want = 0, bound = 0;
         for (int i = 0; i < shape_.width; ++i) {
-          const std::size_t weight = at(i) * at(columns_) + at(first + column);
+          const std::size_t weight = at(first + column) * at(shape_.width) + at(i);
           const double term =
               of_x(row, i) * static_cast<double>(Bf16::value(weights_[weight % weights_.size()]));
           want += term;

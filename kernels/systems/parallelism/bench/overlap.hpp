@@ -12,14 +12,16 @@ namespace tilestep::parallelism {
 /// The ways to gather tokens and multiply them.
 class Overlap {
  public:
-  /// Sizes are rounded down to what the ranks can share.
-  Overlap(simt::Device& device, int ranks, const OverlapShape& shape, const BenchSizes& sizes);
+  /// Sizes are rounded down to what the ranks can share. `in_one_kernel`: that way too, where the GPU has it.
+  Overlap(simt::Device& device, int ranks, const OverlapShape& shape, const BenchSizes& sizes,
+          bool in_one_kernel = true);
 
   /// A way, and what it is made of.
   struct Way {
     std::string name;
     int chunks = 1;
-    bool in_turn = true;  ///< the product waits for all of the gather
+    bool in_turn = true;        ///< the product waits for all of the gather
+    bool as_they_come = false;  ///< rows lie in the order in which they come: a rank's own first
     std::function<void(int rank)> enqueue = {};
     std::function<void()> enqueue_all = {};  ///< instead, where the ranks must be called together
     int wire = 0;                            ///< its gather, among `gathers`
@@ -44,6 +46,7 @@ class Overlap {
   void copy_chunk(int rank, int from, int first, int rows);
   void copy_all(int rank);
   void beside(int rank, int pieces);
+  void beside_in_one(int rank);
   void call_nccl();
   double of_x(int row, int i) const;
 
@@ -53,6 +56,7 @@ class Overlap {
   std::vector<std::uint16_t> weights_;  ///< a period, of all ranks
   std::vector<std::vector<std::uint16_t>> tokens_;
   std::vector<Bf16s> own_, all_, matrix_, product_of_;
+  std::vector<simt::Span<unsigned>> zeros_, ones_, flags_;
   int meeting_ = 0, gather_ = 0;
   NcclRanks nccl_;
   std::vector<Way> ways_, gathers_;
