@@ -48,16 +48,27 @@ struct TopK {
   __device__ void push(Entry entry) {
     if (entry > floor) kept[atomicAdd(&counts[kCount], 1)] = entry;  // [step: offer]
   }
-  /// The same by a whole warp, of those lanes that have one: one of them counts for all.
-  __device__ __forceinline__ void push_of_warp(Entry entry, bool has_one) {
-    const bool stays = has_one && entry > floor;
-    const unsigned lanes = __ballot_sync(0xFFFFFFFFu, stays);
-    if (lanes == 0) return;
-    const int lane = Team::thread() % 32, first = __ffs(static_cast<int>(lanes)) - 1;
+  /// By a whole warp whose lanes work for two of these in turn: up to two entries of a lane, for its `own`. A lane of
+  /// each adds for all.
+  __device__ __forceinline__ static void push_two(TopK (&both)[2], int own,
+                                                  const Entry (&entries)[2],
+                                                  const bool (&there)[2]) {
+    const Entry floor = own == 0 ? both[0].floor : both[1].floor;
+    const bool first = there[0] && entries[0] > floor, second = there[1] && entries[1] > floor;
+    unsigned firsts = __ballot_sync(0xFFFFFFFFu, first),
+             seconds = __ballot_sync(0xFFFFFFFFu, second);
+    if ((firsts | seconds) == 0) return;
+    const unsigned alike = 0x55555555u << own, lane = static_cast<unsigned>(Team::thread()) % 32;
+    firsts &= alike;
+    seconds &= alike;
+    const auto counts = own == 0 ? both[0].counts : both[1].counts;
+    const auto kept = own == 0 ? both[0].kept : both[1].kept;
     int at = 0;
-    if (lane == first) at = atomicAdd(&counts[kCount], __popc(lanes));
-    at = __shfl_sync(0xFFFFFFFFu, at, first);
-    if (stays) kept[at + __popc(lanes & ((1u << lane) - 1))] = entry;
+    if (lane < 2) at = atomicAdd(&counts[kCount], __popc(firsts) + __popc(seconds));
+    at = __shfl_sync(0xFFFFFFFFu, at, own);
+    const unsigned before = (1u << lane) - 1;
+    if (first) kept[at + __popc(firsts & before)] = entries[0];
+    if (second) kept[at + __popc(firsts) + __popc(seconds & before)] = entries[1];
   }
   /// After pushes: makes room for `most` more entries. With a slack up to so many more than k stay, for fewer looks at all.
   __device__ void settle(int most, int slack = 0) {

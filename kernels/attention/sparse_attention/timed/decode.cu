@@ -26,13 +26,13 @@ struct Decode {
 /// Shared memory of a block.
 struct Room {
   simt::Shared<Half> rows, q;
-  simt::Shared<float> scores;  ///< [2 × 16 × kRowsOfTile]: of both halves of a row's numbers
+  simt::Shared<float> scores;  ///< [2 × 16 × kScorePitch]: of both halves of a row's numbers
   simt::Shared<int> lines;     ///< [top_k]: rows of the cache; −1: none
 };
 __device__ inline Room room_of() {
   constexpr std::size_t kRows = std::size_t{kRowsOfTile} * kRowStages * kRowPitch;
   constexpr std::size_t kQ = std::size_t{kHeadsOfBlock} * kRowPitch;
-  constexpr std::size_t kScores = std::size_t{2} * kHeadsOfBlock * kRowsOfTile;
+  constexpr std::size_t kScores = std::size_t{2} * kHeadsOfBlock * kScorePitch;
   return {simt::dynamic_shared<Half>(kRows, 0, "rows"),
           simt::dynamic_shared<Half>(kQ, kRows * sizeof(Half), "q"),
           simt::dynamic_shared<float>(kScores, (kRows + kQ) * sizeof(Half), "scores"),
@@ -69,10 +69,16 @@ __device__ inline void score_eight(const Room& room, simt::Shared<Half> rows) {
       simt::mma_m16n8k16_bf16(sums[i], a[i], b[2 * i], b[2 * i + 1]);
     }
   }
-  for (int i = 0; i < 4; ++i) {
-    const int head = lane / 4 + i / 2 * 8, row = eight * 8 + lane % 4 * 2 + i % 2;
-    room.scores[(half * kHeadsOfBlock + head) * kRowsOfTile + row] = sums[0][i] + sums[1][i];
+  for (int i = 0; i < 4; i += 2) {
+    const int head = lane / 4 + i / 2 * 8, row = eight * 8 + lane % 4 * 2;
+    const int at = (half * kHeadsOfBlock + head) * kScorePitch + row;
+    simt::as<float2>(room.scores)[at / 2] =
+        make_float2(sums[0][i] + sums[1][i], sums[0][i + 1] + sums[1][i + 1]);
   }
+}
+
+__device__ inline bool there(const Room& room, int place, int top_k) {
+  return place < top_k && room.lines[place] >= 0;
 }
 
 /// The heads of a lane, two, and what they have summed up.
@@ -86,13 +92,13 @@ struct Heads {
     for (int half = 0; half < 2; ++half) {
       const int head = lane / 4 + half * 8;
       float s[8], best = -INFINITY;
-      for (int i = 0; i < 8; ++i) {
-        const int row = i / 2 * 8 + lane % 4 * 2 + i % 2, place = first + row;
-        const bool there = place < top_k && room.lines[place] >= 0;
-        const int at = head * kRowsOfTile + row;
-        const float sum = room.scores[at] + room.scores[kHeadsOfBlock * kRowsOfTile + at];
-        s[i] = there ? sum * scale : -INFINITY;
-        best = fmaxf(best, s[i]);
+      for (int i = 0; i < 8; i += 2) {
+        const int row = i / 2 * 8 + lane % 4 * 2, at = (head * kScorePitch + row) / 2;
+        const float2 one = simt::as<float2>(room.scores)[at],
+                     other = simt::as<float2>(room.scores)[kHeadsOfBlock * kScorePitch / 2 + at];
+        s[i] = there(room, first + row, top_k) ? (one.x + other.x) * scale : -INFINITY;
+        s[i + 1] = there(room, first + row + 1, top_k) ? (one.y + other.y) * scale : -INFINITY;
+        best = fmaxf(best, fmaxf(s[i], s[i + 1]));
       }
       best = fmaxf(best, __shfl_xor_sync(0xFFFFFFFFu, best, 1));
       best = fmaxf(best, __shfl_xor_sync(0xFFFFFFFFu, best, 2));

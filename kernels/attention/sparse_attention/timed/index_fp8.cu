@@ -106,13 +106,15 @@ struct Scorer {
     all += __shfl_xor_sync(0xFFFFFFFFu, all, 1);
     return all + __shfl_xor_sync(0xFFFFFFFFu, all, 2);
   }
-  /// Scores of a tile, stored or offered. Each of a row's four lanes has all of them, and goes on with one.
-  template <bool kChooses>
-  __device__ __forceinline__ void finish(const float (&sums)[kColumns / 2], int tile,
-                                         Best (&best)[kQueriesOfBlock]) const {
+  __device__ __forceinline__ int own_query() const {
+    return static_cast<int>(threadIdx.x) % 2;
+  }
+  /// Of a tile the thread's own score: each of a row's four lanes has all four of two tokens and two queries.
+  __device__ __forceinline__ float own_score(const float (&sums)[kColumns / 2], int tile,
+                                             int& token, bool& seen) const {
     const int thread = static_cast<int>(threadIdx.x) % kGroup, lane = thread % 32;
     const int row = tile * kTokensOfTile + consumer * kWgmmaRows + thread / 32 * 16 + lane / 4;
-    const int token = row + lane % 4 / 2 * 8, own = lane % 2;
+    token = row + lane % 4 / 2 * 8;
     float mine = 0;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -122,16 +124,8 @@ struct Scorer {
         if (lane % 4 == 2 * half + query) mine = its;
       }
     }
-    const bool seen = token <= shape.context - shape.queries + first_query + own;
-    if (seen) mine *= arrays.scales[token];
-    if constexpr (kChooses) {
-      const lesson::Entry entry = lesson::entry_of(mine, token, false);
-#pragma unroll
-      for (int query = 0; query < kQueriesOfBlock; ++query)
-        best[query].push_of_warp(entry, seen && own == query);
-    } else if (seen) {
-      arrays.scores[static_cast<std::ptrdiff_t>(first_query + own) * shape.context + token] = mine;
-    }
+    seen = token <= shape.context - shape.queries + first_query + own_query();
+    return seen ? mine * arrays.scales[token] : 0;
   }
 };
 
@@ -157,10 +151,23 @@ __device__ __forceinline__ void consume_keys(const Scoring& arrays, const ScoreS
   }
   wait_for(layout.full_q(), 0);
   float here[kColumns / 2], next[kColumns / 2];
-  const auto score = [&](float(&sums)[kColumns / 2], int tile) {
+  // Scores of two tiles, stored or offered.
+  lesson::Entry entries[2];
+  bool there[2];
+  const auto score = [&](float(&sums)[kColumns / 2], int tile, int which) {
     settle(sums);
     if (threadIdx.x % 32 == 0) arrive(layout.empty(tile % kIndexStages));
-    scorer.template finish<kChooses>(sums, tile, best);
+    int token;
+    const float its = scorer.own_score(sums, tile, token, there[which]);
+    if constexpr (kChooses) {
+      entries[which] = lesson::entry_of(its, token, false);
+    } else if (there[which]) {
+      const std::ptrdiff_t query = scorer.first_query + scorer.own_query();
+      arrays.scores[query * shape.context + token] = its;
+    }
+  };
+  const auto offer = [&] {
+    if constexpr (kChooses) Best::push_two(best, scorer.own_query(), entries, there);
   };
   for (int tile = 0; tile < tiles;) {
     const int end = min(tile + kCheckEvery, tiles);
@@ -169,14 +176,17 @@ __device__ __forceinline__ void consume_keys(const Scoring& arrays, const ScoreS
       issue(here, layout, tile, consumer);
       issue(next, layout, tile + 1, consumer);
       wgmma_wait<1>();
-      score(here, tile);
+      score(here, tile, 0);
       wgmma_wait<0>();
-      score(next, tile + 1);
+      score(next, tile + 1, 1);
+      offer();
     }
     if (tile < end) {
       issue(here, layout, tile, consumer);
       wgmma_wait<0>();
-      score(here, tile++);
+      score(here, tile++, 0);
+      there[1] = false;
+      offer();
     }
     if constexpr (kChooses) {
 #pragma unroll

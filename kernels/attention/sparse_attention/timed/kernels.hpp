@@ -70,6 +70,8 @@ inline constexpr int kRowNumbers = 576, kValueNumbers = 512, kHeadsOfBlock = 16;
 inline constexpr int kRowsOfTile = 32, kRowStages = 2, kMostChosen = 2048;
 /// Of a row in shared memory: 16 bytes more, so that eight rows' chunks lie in different banks.
 inline constexpr int kRowPitch = kRowNumbers + 8;
+/// Of a head's scores: eight more, so that two of each of four heads lie in different banks.
+inline constexpr int kScorePitch = kRowsOfTile + 8;
 inline constexpr int kGatherThreads = 256;
 
 struct DecodeShape {
@@ -88,7 +90,7 @@ struct DecodeArrays {
 };
 constexpr std::size_t decode_shared_bytes() {
   return sizeof(std::uint16_t) * kRowPitch * (kRowsOfTile * kRowStages + kHeadsOfBlock) +
-         sizeof(float) * 2 * kHeadsOfBlock * kRowsOfTile + sizeof(int) * kMostChosen;
+         sizeof(float) * 2 * kHeadsOfBlock * kScorePitch + sizeof(int) * kMostChosen;
 }
 
 }  // namespace tilestep::sparse_attention::timed
