@@ -110,13 +110,14 @@ class Bench : public lab::Bench {
   };
   /// Where it is, and can be timed as our kernels are.
   void add_nccl(std::vector<Row>& rows, Timed& timed, Op op) {
-    if (!timed.has_nccl()) return;
+    if (!timed.has_nccl() || nccl_.left_out) return;
     try {
       timed.nccl_times(op, 2);
       rows.push_back(
           {"NCCL", 0, [&timed, op](int samples) { return timed.nccl_times(op, samples); }});
     } catch (const Error& error) {
       why_no_nccl_ = error.what();
+      nccl_.left_out = true;
     }
   }
   /// Rows and NCCL in turn.
@@ -153,7 +154,7 @@ class Bench : public lab::Bench {
   }
 
   void reduce(std::int64_t bytes) {
-    Timed timed(device, ranks_, bytes);
+    Timed timed(device, ranks_, bytes, nccl_);
     std::vector<Row> rows;
     for (const Algorithm algorithm : all_of<Algorithm>()) {
       const bool is_small = bytes <= sizes_.small;
@@ -175,7 +176,7 @@ class Bench : public lab::Bench {
 
   /// All but an all-reduce: a link carries all parts but one.
   void move(lab::Table& table, Op op, std::int64_t bytes) {
-    Timed timed(device, ranks_, bytes);
+    Timed timed(device, ranks_, bytes, nccl_);
     CallShape shape{.op = op, .ranks = ranks_};
     shape.units = static_cast<int>(timed.bytes() / (4 * kPack));
     if (op == Op::all_to_all) {
@@ -200,7 +201,7 @@ class Bench : public lab::Bench {
 
   void overlap(const OverlapShape& shape, bool in_one_kernel = true) {
     using Way = Overlap::Way;
-    Overlap both(device, ranks_, shape, sizes_, in_one_kernel);
+    Overlap both(device, ranks_, shape, sizes_, nccl_, in_one_kernel);
     both.warm();
     const Way* now = nullptr;
     try {
@@ -223,7 +224,12 @@ class Bench : public lab::Bench {
     } catch (const Cancelled&) {
       throw;
     } catch (const Error& error) {
-      if (now == nullptr || !now->as_they_come) throw;
+      if (now == nullptr || !(now->as_they_come || now->enqueue_all)) throw;
+      if (now->enqueue_all) {
+        why_no_nccl_ = error.what();
+        nccl_.left_out = true;
+        return overlap(shape, in_one_kernel);
+      }
       why_not_in_one_ = fmt::format(" A product in one kernel was left out: {}.", error.what());
       return overlap(shape, false);
     }
@@ -337,6 +343,7 @@ class Bench : public lab::Bench {
   const BenchSizes sizes_;
   const int ranks_;
   bool apart_ = false;
+  NcclRanks nccl_;
   std::string why_no_nccl_ = simt::Nccl::loaded().reason();  ///< empty: it was timed
   std::string why_not_in_one_;
   lab::Spread link_;  ///< bus bandwidth of the ring, at the largest message up to the headline's

@@ -20,8 +20,8 @@ simt::Span<float> as_packs(simt::Span<std::uint16_t> numbers) {
 }  // namespace
 
 Overlap::Overlap(simt::Device& device, int ranks, const OverlapShape& shape,
-                 const BenchSizes& sizes, bool in_one_kernel)
-    : team_(device, ranks), shape_(shape) {
+                 const BenchSizes& sizes, NcclRanks& nccl, bool in_one_kernel)
+    : team_(device, ranks), shape_(shape), nccl_(nccl) {
   constexpr int kRows = 16;  // of a chunk's smallest part
   own_rows_ = shape.tokens / ranks / kRows * kRows;
   shape_.tokens = own_rows_ * ranks;
@@ -74,7 +74,10 @@ Overlap::Overlap(simt::Device& device, int ranks, const OverlapShape& shape,
                      .enqueue = [this, pieces](int rank) { beside(rank, pieces); },
                      .wire = copies});
   }
-  if (in_one_kernel && team_.kernels().multiplies_coming(team_.ranks().at(0))) {
+  const bool emulated = team_.ranks().stream(0) == nullptr;
+  // On one GPU a flag's copy may wait for a multiprocessor that the product has.
+  if (in_one_kernel && (emulated || apart()) &&
+      team_.kernels().multiplies_coming(team_.ranks().at(0))) {
     ways_.push_back({.name = "one kernel",
                      .chunks = ranks,
                      .in_turn = false,
@@ -82,7 +85,7 @@ Overlap::Overlap(simt::Device& device, int ranks, const OverlapShape& shape,
                      .enqueue = [this](int rank) { beside_in_one(rank); },
                      .wire = copies});
   }
-  if (simt::Nccl::loaded().available() && team_.ranks().stream(0) != nullptr && apart()) {
+  if (simt::Nccl::loaded().available() && !nccl_.left_out && !emulated && apart()) {
     gathers_.push_back({.name = "NCCL", .enqueue_all = [this] { call_nccl(); }});
     ways_.push_back({.name = "NCCL, then product",
                      .enqueue_all =
@@ -237,8 +240,8 @@ lab::Closest Overlap::compared(const Way& way) {
 
 std::vector<double> Overlap::times(const Way& way, int samples) {
   if (way.enqueue_all) {
-    const auto connected = [this] { call_nccl(); };
-    nccl_.connect(team_.ranks(), connected);
+    if (!connected_) nccl_.connect(team_.ranks(), [this] { call_nccl(); });
+    connected_ = true;
     return team_.ranks().time_ms(way.enqueue_all, 8, samples);
   }
   return team_.ranks().time_ms(

@@ -14,7 +14,7 @@ class Overlap {
  public:
   /// Sizes are rounded down to what the ranks can share. `in_one_kernel`: that way too, where the GPU has it.
   Overlap(simt::Device& device, int ranks, const OverlapShape& shape, const BenchSizes& sizes,
-          bool in_one_kernel = true);
+          NcclRanks& nccl, bool in_one_kernel = true);
 
   /// A way, and what it is made of.
   struct Way {
@@ -58,7 +58,8 @@ class Overlap {
   std::vector<Bf16s> own_, all_, matrix_, product_of_;
   std::vector<simt::Span<unsigned>> zeros_, ones_, flags_;
   int meeting_ = 0, gather_ = 0;
-  NcclRanks nccl_;
+  NcclRanks& nccl_;
+  bool connected_ = false;
   std::vector<Way> ways_, gathers_;
   Way product_;
 };

@@ -7,7 +7,8 @@
 
 namespace tilestep::parallelism {
 
-Timed::Timed(simt::Device& device, int ranks, std::int64_t bytes) : team_(device, ranks) {
+Timed::Timed(simt::Device& device, int ranks, std::int64_t bytes, NcclRanks& nccl)
+    : team_(device, ranks), nccl_(nccl) {
   const std::size_t unit = at(kPack * ranks), numbers = at(bytes / 4) / unit * unit;
   std::mt19937 generator = lab::generator_of(bytes % 1000);
   for (int rank = 0; rank < ranks; ++rank) {
@@ -103,7 +104,8 @@ std::vector<double> Timed::nccl_times(Op op, int samples) {
     }
     nccl.end();
   };
-  nccl_.connect(team_.ranks(), enqueue);
+  if (!connected_) nccl_.connect(team_.ranks(), enqueue);
+  connected_ = true;
   return team_.ranks().time_ms(enqueue, calls(), samples);
 }
 

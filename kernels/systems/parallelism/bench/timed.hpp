@@ -24,7 +24,7 @@ void fill_repeated(Team& team, int rank, simt::Span<T> to, const std::vector<T>&
   device.synchronize();
 }
 
-/// NCCL's ranks on the GPUs of a team; none until they are asked for.
+/// NCCL's ranks, one for each GPU, for all calls of a bench; none until they are asked for.
 class NcclRanks {
  public:
   NcclRanks() = default;
@@ -34,16 +34,16 @@ class NcclRanks {
   NcclRanks(const NcclRanks&) = delete;
   NcclRanks& operator=(const NcclRanks&) = delete;
 
-  /// `enqueue` makes a call of all ranks. Its first call connects them, which no graph can hold: it is made here.
+  /// `enqueue` makes a call of all ranks. The first of a kind connects them, which no graph can hold: it is made here.
   template <class Enqueue>
   void connect(simt::Ranks& ranks, const Enqueue& enqueue) {
-    if (!all_.empty()) return;
     std::vector<int> gpus;
     for (int rank = 0; rank < ranks.count(); ++rank) gpus.push_back(ranks.gpu(rank));
-    all_ = simt::Nccl::loaded().make(gpus);
+    if (all_.empty()) all_ = simt::Nccl::loaded().make(gpus);
     enqueue();
     ranks.run([](int) {});
   }
+  bool left_out = false;  ///< a call of it has failed
   void* at(int rank) const { return all_[static_cast<std::size_t>(rank)]; }
 
  private:
@@ -54,7 +54,7 @@ class NcclRanks {
 class Timed {
  public:
   /// `bytes` of each rank; what is gathered or scattered lies in equal parts.
-  Timed(simt::Device& device, int ranks, std::int64_t bytes);
+  Timed(simt::Device& device, int ranks, std::int64_t bytes, NcclRanks& nccl);
 
   int ranks() const { return team_.count(); }
   bool apart() { return team_.ranks().apart(); }
@@ -81,7 +81,8 @@ class Timed {
   Team team_;
   std::vector<std::vector<float>> period_;
   std::vector<simt::Span<float>> in_, out_;
-  NcclRanks nccl_;
+  NcclRanks& nccl_;
+  bool connected_ = false;
 };
 
 }  // namespace tilestep::parallelism

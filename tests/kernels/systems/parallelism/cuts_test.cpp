@@ -168,9 +168,10 @@ TEST_CASE("Parallelism: a step's products and collectives give one rank's number
 
 TEST_CASE("Parallelism: tokens that come while others are multiplied", "[parallelism]") {
   const auto device = tests::device_under_test(kCutsTable);
+  NcclRanks nccl;
   for (const int ranks : {2, 3, 8}) {
     Overlap both(*device, ranks, {.tokens = 50 * ranks, .width = 32, .inner = 17 * ranks},
-                 BenchSizes::tiny());
+                 BenchSizes::tiny(), nccl);
     CHECK(both.shape().tokens == 48 * ranks);
     CHECK(both.columns() == 16);
     both.warm();
