@@ -5,6 +5,7 @@
 #include "kernels/base/lab/knob.hpp"
 #include "kernels/systems/parallelism/bench/overlap.hpp"
 #include "kernels/systems/parallelism/bench/step.hpp"
+#include "kernels/systems/parallelism/gather/gather.hpp"
 #include "kernels/systems/parallelism/run/run.hpp"
 #include "tests/catch.hpp"
 #include "tests/kernels/base/lab/timed_emulation.hpp"
@@ -193,4 +194,22 @@ TEST_CASE("Parallelism: a bench's call without one of its ranks ends in a senten
     if (rank != 2) team.make(call, rank);
   });
   CHECK(tests::contains(tests::error_of([&] { team.require_met(); }), "waited in vain for rank"));
+}
+
+TEST_CASE("Parallelism: a product whose tokens never come ends, and says whose", "[parallelism]") {
+  const auto device = tests::device_under_test(kCutsTable);
+  Team team(*device, 2);
+  if (!team.kernels().multiplies_coming(*device)) return;  // a GPU other than Hopper's
+  const auto numbers = [&](std::size_t count) {
+    return team.uploaded(0, std::vector<std::uint16_t>(count, std::uint16_t{0x3F80}));
+  };
+  const ComingArrays arrays{numbers(256 * 16), numbers(16 * 16), numbers(256 * 16),
+                            team.uploaded(0, std::vector<unsigned>(2, 0))};
+  team.ranks().run([&](int rank) {
+    if (rank == 0)
+      team.kernels().multiply_coming(team.ranks(), 0,
+                                     {.m = 256, .n = 16, .k = 16, .rows = 128, .call = 3}, arrays);
+  });
+  CHECK(tests::error_of([&] { team.require_met(); }) ==
+        "rank 0 waited in vain for rank 1, in call 4");
 }

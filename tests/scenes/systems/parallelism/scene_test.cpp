@@ -3,7 +3,11 @@
 
 #include <numeric>
 
+#include "kernels/systems/parallelism/bench/bench.hpp"
+#include "tests/kernels/base/lab/timed_emulation.hpp"
+#include "tests/lesson_contract/layout.hpp"
 #include "tests/scenes/marks.hpp"
+#include "tests/scenes/scene_frame.hpp"
 
 using namespace tilestep;
 using parallelism::Phase;
@@ -116,4 +120,37 @@ TEST_CASE("Parallelism: questions about a bench have its numbers", "[parallelism
   table.add({"one-shot", 16384, 4.0});
   CHECK(Bench({table}).answer("small-message") == "3.0×");
   CHECK(Bench({table}).answer("message-times-64") == "1.5×");
+}
+
+TEST_CASE("Parallelism: a view for each table of the bench, with a sentence of its numbers",
+          "[parallelism_scene]") {
+  tests::TimedEmulation device;
+  lab::NoProgress progress;
+  lab::Report bench = parallelism::bench_report(device, progress, parallelism::BenchSizes::tiny());
+  for (lab::Table& table : bench.tables) {
+    // As if NCCL had been there: twice as fast.
+    for (std::size_t i = 0; i < table.columns.size() && table.id != "overlap"; ++i) {
+      if (table.columns[i].id == "times") table.rows.back()[i] = 0.5;
+    }
+  }
+  scenes::ScenePlayer player = tests::player_of("parallelism");
+  player.load(tests::report_of("parallelism"));
+  std::vector<std::string> sentences;
+  for (const auto& view : player.scene().measured_spec().views) {
+    CAPTURE(view.name);
+    CHECK((view.needs.empty() || bench.table(view.needs) != nullptr));
+    if (view.headline.text) sentences.push_back(view.headline.text(bench));
+    if (view.headline.text) CHECK(view.headline.text(lab::Report{}).empty());
+    tests::SceneFrame frame;
+    player.show_view(view.name);
+    frame.context().record_texts(true);
+    frame.draw_scrolling({1010, 170}, [&] { player.draw_measured(bench); });
+    const std::string faults = contract::layout_faults(frame.context());
+    INFO(faults);
+    CHECK(faults.empty());
+  }
+  REQUIRE(sentences.size() == 4);
+  CHECK(sentences[0] == "An all-gather of 4096 bytes by our kernel: 0.50 times as fast as NCCL's.");
+  CHECK(tests::contains(sentences[2], "1.000 times as fast as in turn"));
+  CHECK(tests::contains(sentences[3], "the plan is off most for fsdp"));
 }
