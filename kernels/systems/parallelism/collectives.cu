@@ -305,6 +305,28 @@ __device__ bool go_at_once(Wire<Tape>& wire) {
   return true;
 }
 
+/// Each rank sends its part to each other one.
+template <class Tape>
+__device__ bool gather_at_once(Wire<Tape>& wire) {
+  const int n = wire.job.ranks, rank = wire.job.rank;
+  const int begin = wire.begin_of(rank), end = wire.begin_of(rank + 1);
+  const auto in = wire.in();
+  for (int hop = 1; hop < n; ++hop) wire.tell((rank + hop) % n, 1);
+  for (int hop = 0; hop < n; ++hop) {
+    const int to = (rank + hop) % n;
+    if (hop > 0 && !wire.await(to, 1)) return false;
+    const auto there = wire.out(to);
+    wire.move(
+        begin, end, [&](int i) -> float4 { return in[i - begin]; },
+        [&](int i, const float4& own) { there[i] = own; });
+    if (hop > 0) wire.tell(to, 2);
+  }
+  for (int hop = 1; hop < n; ++hop) {
+    if (!wire.await((rank + hop) % n, 2)) return false;
+  }
+  return true;
+}
+
 /// Each rank has a block for every rank: tokens for its experts, and later what those made of them.
 template <class Tape>
 __device__ bool go_to_all(Wire<Tape>& wire) {
@@ -356,6 +378,8 @@ __global__ void __launch_bounds__(512)
     done = go_to_all(wire);
   } else if constexpr (kOp == Op::pass) {
     done = go_on(wire);
+  } else if constexpr (kOp == Op::all_gather && kAlgorithm == Algorithm::one_shot) {
+    done = gather_at_once(wire);
   } else if constexpr (kAlgorithm == Algorithm::tree) {
     done = go_through_tree(wire);
   } else if constexpr (kAlgorithm == Algorithm::one_shot) {

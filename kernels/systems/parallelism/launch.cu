@@ -54,7 +54,7 @@ using OpConstant = std::integral_constant<Op, kOp>;
 template <Algorithm kAlgorithm>
 using AlgorithmConstant = std::integral_constant<Algorithm, kAlgorithm>;
 
-/// Calls run(op, algorithm) for the kernel of a shape; the algorithm is a choice for all-reduce alone.
+/// Calls run(op, algorithm) for the kernel of a shape; the algorithm is a choice for all-reduce, and a gather may go at once.
 template <class Run>
 void with_kernel(const CallShape& shape, Run run) {
   constexpr AlgorithmConstant<Algorithm::ring> kRing{};
@@ -67,6 +67,8 @@ void with_kernel(const CallShape& shape, Run run) {
     case Op::reduce_scatter:
       return run(OpConstant<Op::reduce_scatter>{}, kRing);
     case Op::all_gather:
+      if (shape.algorithm == Algorithm::one_shot)
+        return run(OpConstant<Op::all_gather>{}, AlgorithmConstant<Algorithm::one_shot>{});
       return run(OpConstant<Op::all_gather>{}, kRing);
     case Op::all_to_all:
       return run(OpConstant<Op::all_to_all>{}, kRing);

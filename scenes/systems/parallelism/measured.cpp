@@ -93,8 +93,8 @@ std::string against_nccl(const lab::Report& bench, const char* id, const char* w
   for (std::size_t row = table->rows.size(); row-- > 0;) {
     const auto times = number_in(*table, row, "times");
     if (!times) continue;
-    return fmt::format("{} of {} bytes by our kernel: {:.2f} times as fast as NCCL's.", what,
-                       text_in(*table, row, "bytes"), *times);
+    return fmt::format("{} of {} bytes, {}: {:.2f} times as fast as NCCL's.", what,
+                       text_in(*table, row, "bytes"), text_in(*table, row, "rung"), *times);
   }
   return "";
 }

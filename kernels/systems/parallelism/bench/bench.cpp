@@ -146,7 +146,7 @@ class Bench : public lab::Bench {
         report.add(lab::measured(table.id + "_bandwidth", row.name, rate, "GB/s",
                                  fmt::format("256 MB, {} GPUs, bytes of a link", ranks_)));
       }
-      if (row.name == "ring" && bytes <= kHeadline) {
+      if (&table == &reduced_ && row.name == "ring" && bytes <= kHeadline) {
         link_ = rate;
         blocks_ = row.blocks;
       }
@@ -186,11 +186,18 @@ class Bench : public lab::Bench {
         for (int to = 0; to < ranks_; ++to) shape.counts[at(from)][at(to)] = shape.slot;
       }
     }
-    const auto chosen = choose(timed, shape, table.id,
-                               bytes <= sizes_.small ? sizes_.few_blocks : sizes_.many_blocks);
-    if (!chosen) return;
-    std::vector<Row> rows = {
-        {"ours", chosen->blocks, [&](int samples) { return timed.times(chosen->call, samples); }}};
+    std::vector<Row> rows;
+    for (const Algorithm algorithm : {Algorithm::ring, Algorithm::one_shot}) {
+      if (algorithm != Algorithm::ring && op != Op::all_gather) continue;
+      shape.algorithm = algorithm;
+      const auto chosen = choose(timed, shape, table.id,
+                                 bytes <= sizes_.small ? sizes_.few_blocks : sizes_.many_blocks);
+      if (!chosen) continue;
+      rows.push_back(
+          {op == Op::all_gather ? std::string(name_of(algorithm)) : "ours", chosen->blocks,
+           [&timed, call = chosen->call](int samples) { return timed.times(call, samples); }});
+    }
+    if (rows.empty()) return;
     add_nccl(rows, timed, op);
     time(rows);
     add(table, rows, bytes,

@@ -119,8 +119,13 @@ TEST_CASE("Parallelism: parts are gathered, scattered and exchanged", "[parallel
     shape.op = Op::all_gather;
     OneCall gather(*device, shape, numbers, numbers, 4);
     gather.run();
+    shape.algorithm = Algorithm::one_shot;
+    OneCall at_once(*device, shape, numbers, numbers, 4);
+    at_once.run();
+    at_once.run();
     for (int rank = 0; rank < ranks; ++rank) {
       const std::vector<float> sum = scatter.out(rank), all = gather.out(rank);
+      CHECK(at_once.out(rank) == all);
       for (std::size_t i = 0; i < numbers; ++i) {
         const bool own = i >= first(rank) && i < first(rank + 1);
         double want = 0;

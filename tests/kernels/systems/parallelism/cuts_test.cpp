@@ -130,7 +130,7 @@ TEST_CASE("Parallelism: the bench compares all, and times where ranks have GPUs"
   tests::check_holds(report);
   CHECK(tests::table_in(report, "all_reduce").rows.size() == 3 + 1);
   CHECK(tests::table_in(report, "all_to_all").rows.size() == 1);
-  CHECK(tests::table_in(report, "all_gather").rows.size() == 2);
+  CHECK(tests::table_in(report, "all_gather").rows.size() == 2 * 2);
   CHECK(tests::table_in(report, "reduce_scatter").rows.size() == 1);
   CHECK(tests::table_in(report, "overlap").rows.size() == 5);
   CHECK(tests::table_in(report, "planned").rows.size() == 6);
