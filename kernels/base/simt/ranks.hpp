@@ -103,13 +103,17 @@ __device__ inline bool await_flag(const World& world, unsigned* flags, std::ptrd
     asm volatile("mov.u64 %0, %globaltimer;\n" : "=l"(clock));
     if (since == 0) since = clock;
     volatile int* dead = &world.page->dead;
-    if (*dead == 0 && clock - since < kPatience) continue;
+    const bool first = *dead == 0;
+    if (first && clock - since < kPatience) continue;
     if (*(volatile int*)&world.page->from[world.rank] < 0) {  // the first wait, not those after it
       world.page->from[world.rank] = from;
       world.page->call[world.rank] = world.call;
       __threadfence_system();
     }
     *dead = 1;
+    // What this rank does next could end another's wait before that one knows: it would be named for a later call.
+    while (first && clock - since < kPatience + kPatience / 8)
+      asm volatile("mov.u64 %0, %globaltimer;\n" : "=l"(clock));
     return false;
   }
 }

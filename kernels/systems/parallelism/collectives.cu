@@ -65,18 +65,22 @@ struct Wire {
     return part_begin(job.units, job.ranks, chunk) * job.unit;
   }
 
-  /// Tells a rank that this block has stored `count` things there, or with 1 that it is there.
-  __device__ void tell(int to, unsigned count) const {
-    __syncthreads();  // all of the block's stores are before the flag
-    if (threadIdx.x == 0)
-      simt::signal(peers.flags[to], blockIdx.x * job.ranks + job.rank,
+  /// Tells a rank that this block has stored `count` things there, or with 1 that it is there; or it and others behind it,
+  /// by a thread each: a fence takes as long as a store and its answer.
+  __device__ void tell(int to, unsigned count, int ranks = 1) const {
+    __syncthreads();  // all of the block's stores are before the flags
+    const int thread = static_cast<int>(threadIdx.x);
+    if (thread < ranks)
+      simt::signal(peers.flags[(to + thread) % job.ranks], blockIdx.x * job.ranks + job.rank,
                    base + count);  // [step: tell]
+    if (ranks > 1) __syncthreads();  // all threads have told theirs before one waits
   }
-  __device__ bool await(int from, unsigned count) const {
+  __device__ bool await(int from, unsigned count, int ranks = 1) const {
     bool there = true;
-    if (threadIdx.x == 0) {
+    const int thread = static_cast<int>(threadIdx.x), its = (from + thread) % job.ranks;
+    if (thread < ranks) {
       there = simt::await_flag(world, peers.flags[job.rank],  // [step: await]
-                               blockIdx.x * job.ranks + from, base + count, from);
+                               blockIdx.x * job.ranks + its, base + count, its);
     }
     return __syncthreads_and(there);
   }
@@ -270,21 +274,16 @@ __device__ bool go_at_once(Wire<Tape>& wire) {
   // Two rooms take turns: a rank that is ahead by a call writes where nobody reads any more.
   const int half = static_cast<int>(wire.epoch % 2) * n;
   float first = 0;
-  for (int hop = 1; hop < n; ++hop) {
-    const int to = (rank + hop) % n;
-    const auto there = wire.room(to);
-    wire.move(
-        0, packs, [&](int i) -> float4 { return in[i]; },
-        [&](int i, const float4& own) {
-          there[(half + rank) * packs + i] = own;
-          if (i == 0) first = own.x;
-        });
-    wire.note(true, 0, -1, to, first);
-    wire.tell(to, 2);
-  }
-  for (int hop = 1; hop < n; ++hop) {
-    if (!wire.hurries() && !wire.await((rank + hop) % n, 2)) return false;
-  }
+  wire.move(
+      0, packs, [&](int i) -> float4 { return in[i]; },
+      [&](int i, const float4& own) {
+        for (int hop = 1; hop < n; ++hop)
+          wire.room((rank + hop) % n)[(half + rank) * packs + i] = own;
+        if (i == 0) first = own.x;
+      });
+  for (int hop = 1; hop < n; ++hop) wire.note(true, 0, -1, (rank + hop) % n, first);
+  wire.tell(rank + 1, 2, n - 1);
+  if (!wire.hurries() && !wire.await(rank + 1, 2, n - 1)) return false;
   wire.move(
       0, packs,
       [&](int i) -> float4 {
@@ -311,20 +310,15 @@ __device__ bool gather_at_once(Wire<Tape>& wire) {
   const int n = wire.job.ranks, rank = wire.job.rank;
   const int begin = wire.begin_of(rank), end = wire.begin_of(rank + 1);
   const auto in = wire.in();
-  for (int hop = 1; hop < n; ++hop) wire.tell((rank + hop) % n, 1);
-  for (int hop = 0; hop < n; ++hop) {
-    const int to = (rank + hop) % n;
-    if (hop > 0 && !wire.await(to, 1)) return false;
-    const auto there = wire.out(to);
-    wire.move(
-        begin, end, [&](int i) -> float4 { return in[i - begin]; },
-        [&](int i, const float4& own) { there[i] = own; });
-    if (hop > 0) wire.tell(to, 2);
-  }
-  for (int hop = 1; hop < n; ++hop) {
-    if (!wire.await((rank + hop) % n, 2)) return false;
-  }
-  return true;
+  wire.tell(rank + 1, 1, n - 1);
+  if (!wire.await(rank + 1, 1, n - 1)) return false;
+  wire.move(
+      begin, end, [&](int i) -> float4 { return in[i - begin]; },
+      [&](int i, const float4& own) {
+        for (int hop = 0; hop < n; ++hop) wire.out((rank + hop) % n)[i] = own;
+      });
+  wire.tell(rank + 1, 2, n - 1);
+  return wire.await(rank + 1, 2, n - 1);
 }
 
 /// Each rank has a block for every rank: tokens for its experts, and later what those made of them.
@@ -333,7 +327,7 @@ __device__ bool go_to_all(Wire<Tape>& wire) {
   const int n = wire.job.ranks, rank = wire.job.rank;
   const int slot = wire.job.slot * wire.job.unit;
   const auto in = wire.in();
-  for (int hop = 1; hop < n; ++hop) wire.tell((rank + hop) % n, 1);
+  wire.tell(rank + 1, 1, n - 1);
   for (int hop = 0; hop < n; ++hop) {
     const int to = (rank + hop) % n;
     if (hop > 0 && !wire.await(to, 1)) return false;
@@ -346,10 +340,7 @@ __device__ bool go_to_all(Wire<Tape>& wire) {
         [&](int i, const float4& own) { there[rank * slot + i] = own; });
     if (hop > 0) wire.tell(to, 2);
   }
-  for (int hop = 1; hop < n; ++hop) {
-    if (!wire.await((rank + hop) % n, 2)) return false;
-  }
-  return true;
+  return wire.await(rank + 1, 2, n - 1);
 }
 
 /// From rank to rank: activations to the next stage, keys and values to the next of a ring.
