@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// cuBLAS on the GPUs of a host, each with a handle and room of its own. For launch files.
+/// cuBLAS on the GPUs of a host, each rank with a handle and room of its own. For launch files.
 
 #include <cuda_runtime.h>
 #include <dlfcn.h>
@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "kernels/base/simt/cublas.hpp"
 #include "kernels/base/simt/ranks_cuda.hpp"
@@ -33,11 +34,11 @@ class RanksBlas {
   }
   const LibraryStatus& status() const { return status_; }
 
-  /// C = op(A) · op(B), or C += it, by rows. A handle is made at a GPU's first product: not in a graph. Throws Error.
+  /// C = op(A) · op(B), or C += it, by rows. A handle is made at a rank's first product: not in a graph. Throws Error.
   void multiply(Ranks& ranks, int rank, const Sizes& size, const Factor& a, const Factor& b,
                 void* c, int c_pitch, bool adds) const {
     static_cast<void>(ranks.at(rank));  // chooses its GPU
-    const Handle& handle = handle_of(ranks.gpu(rank));
+    const Handle& handle = handle_of(ranks.gpu(rank), rank);
     const float one = 1, before = adds ? 1.0f : 0.0f;
     // The library counts columns first: its C is ours turned, which is our B turned times our A turned.
     int status = set_stream_(handle.blas, ranks.stream(rank));
@@ -80,12 +81,13 @@ class RanksBlas {
                            "TILESTEP_CUBLAS to the file libcublas.so.13 or its folder"
                          : "the cuBLAS that was found is older than 11.3";
   }
-  const Handle& handle_of(int gpu) const {
+  /// Each rank has its own, for ranks may share a GPU and work at the same time.
+  const Handle& handle_of(int gpu, int rank) const {
     const std::lock_guard lock(mutex_);
-    Handle& handle = handles_[gpu];
+    Handle& handle = handles_[{gpu, rank}];
     if (handle.room != nullptr) return handle;
     if (create_(&handle.blas) != 0 || cudaMalloc(&handle.room, kRoomBytes) != cudaSuccess) {
-      handles_.erase(gpu);
+      handles_.erase({gpu, rank});
       throw Error("cuBLAS was found but does not start on GPU " + std::to_string(gpu),
                   ExitCode::unavailable);
     }
@@ -94,7 +96,7 @@ class RanksBlas {
 
   LibraryStatus status_;
   mutable std::mutex mutex_;
-  mutable std::map<int, Handle> handles_;
+  mutable std::map<std::pair<int, int>, Handle> handles_;  ///< by GPU and rank
   int (*create_)(void**) = nullptr;
   int (*set_stream_)(void*, void*) = nullptr;
   int (*set_room_)(void*, void*, std::size_t) = nullptr;
