@@ -1,25 +1,106 @@
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "kernels/base/lab/knob.hpp"
 #include "kernels/lessons.hpp"
+#include "kernels/systems/triage/plan.hpp"
+#include "kernels/systems/triage/shape.hpp"
 
-/// A block adds up its numbers in a tree: half as many threads in every round.
+/// The lesson on diagnosis: a decode loop in which a fault is hidden, instruments that cost a probe each, a diagnosis, and a
+/// fix that is run.
 namespace tilestep::triage {
 
-struct Trace {
-  int rounds = 0;
-  std::vector<float> sums;  ///< a row of what the threads hold at first, and one after each round
-  int threads() const { return 1 << rounds; }
-  lab::When since(std::size_t cell) const { return {static_cast<int>(cell) / threads(), 0}; }
-  int cells() const { return (rounds + 1) * threads(); }
-  float sum(int round, int thread) const { return sums[round * threads() + thread]; }
-  /// How many threads have added in a round: their sums have grown.
-  int adding(int round) const {
-    int count = 0;
-    for (int i = 0; round > 0 && i < threads(); ++i) count += sum(round, i) > sum(round - 1, i);
-    return count;
-  }
+/// The kernel sources that the picture shows.
+inline constexpr std::string_view kProductSource = "kernels/systems/triage/products.cu",
+                                  kAttendSource = "kernels/systems/triage/attend.cu",
+                                  kBlockSource = "kernels/systems/triage/block.cu";
+
+inline constexpr int kMostLayers = 3, kMostBatch = 4;
+
+struct Params {
+  Case which = Case::one;
+  std::int64_t seed = 1;  ///< of a mixed case
+  std::string probes = "queue,kernels,shapes";
+  Bottleneck bottleneck = Bottleneck::open;
+  Suspect suspect = Suspect::open;
+  Cause cause = Cause::open;
+  Fix fix = Fix::none;
+  Fix second = Fix::none;  ///< of a mixed case
+  int layers = 2, batch = 4;
 };
+const lab::KnobTable<Params>& knob_table();
+
+/// 1-based lines of the operators' kernels in their sources (source_of), in this build; 0: it has none of its own.
+std::array<int, kOps> op_lines();
+std::string_view source_of(Op op);
+
+/// A line of what an instrument shows. What its numbers are depends on the instrument (columns_of).
+struct Row {
+  int look = 0;      ///< the probe that it is of, from 0
+  std::string what;  ///< "product", "qkv 1", "step 3"
+  std::string note;  ///< the operator, the shape, the host's call
+  int op = -1;       ///< of which operator it is; −1: of none
+  int lane = 0;      ///< timeline: 0 host, 1 device
+  double count = 0;  ///< launches, requests, rows
+  double value = 0, second = 0;
+  bool operator==(const Row&) const = default;
+};
+/// The columns `count`, `value` and `second` of an instrument's rows; an empty name: it has no such number. `timed`: the
+/// number needs a clock, and is 0 without one.
+struct NumberOfRow {
+  std::string_view name, unit;
+  bool timed = false;
+};
+std::array<NumberOfRow, 3> columns_of(Instrument instrument);
+
+/// What a diagnosis was worth, once a fix has been applied.
+struct Verdict {
+  bool applied = false;
+  double before_us = 0, after_us = 0, best_us = 0;  ///< of a step, the loop's mean; 0: not timed
+  bool right_bottleneck = false, right_operator = false, right_cause = false;
+  int faults = 1, fixed = 0;  ///< that were hidden, and that the fixes took away
+  int points = 0;             ///< of 100
+  bool operator==(const Verdict&) const = default;
+  /// Times as fast as before; 0: not timed.
+  double gain() const { return after_us > 0 ? before_us / after_us : 0; }
+  double possible() const { return best_us > 0 ? before_us / best_us : 0; }
+  /// The share of the time that could be saved.
+  double share() const;
+};
+
+struct Trace {
+  Case which = Case::one;
+  std::vector<Probe> looks;
+  std::string times_from;  ///< "measured on …", "recorded on …"; empty: nothing here is timed
+  std::string copy_from;
+  double copy_gb_per_s = 0;  ///< the roof: a copy's rate on that device; 0: not known
+  std::vector<Row> rows;     ///< look by look
+  Bottleneck bottleneck = Bottleneck::open;
+  Suspect suspect = Suspect::open;
+  Cause cause = Cause::open;
+  Fix fix = Fix::none, second = Fix::none;
+  double suspect_share =
+      0;  ///< of the kernels' time in the loop; 0: not known, or nobody has looked
+  Verdict verdict;
+  std::array<int, kOps> lines = op_lines();
+
+  /// The picture's steps: the probes, the diagnosis, the verdict.
+  int length() const { return static_cast<int>(looks.size()) + 2; }
+  int diagnosis_step() const { return static_cast<int>(looks.size()) + 1; }
+  int verdict_step() const { return static_cast<int>(looks.size()) + 2; }
+  /// How many times as fast a step can become if the suspect takes no time; 0: not known.
+  double bound() const {
+    return suspect_share > 0 && suspect_share < 1 ? 1 / (1 - suspect_share) : 0;
+  }
+  int probes_left() const { return kProbes - static_cast<int>(looks.size()); }
+  bool operator==(const Trace&) const = default;
+};
+
+std::vector<lab::Table> tables_of(const Trace& trace);
 
 }  // namespace tilestep::triage

@@ -1,33 +1,34 @@
-#include "kernels/systems/triage/lesson.hpp"
-#include "scenes/shared/questions.hpp"
-#include "scenes/shared/step_scene.hpp"
+#include "scenes/systems/triage/scene.hpp"
 
 namespace tilestep::scenes {
 
-/// A cell a thread, with the sum that it holds; those that have just added are lit.
-class TriageScene final : public StepScene<triage::Trace> {
- public:
-  TriageScene()
-      : StepScene({"round", "rounds", "kernels/systems/triage/tree_sum.cu", {"add"}},
-                  &triage::Trace::rounds) {}
-
-  picture::Picture picture(const picture::Extent&, const View& view) const override {
-    const int n = trace_.threads(), adding = trace_.adding(view.cursor.tile);
-    const auto first = trace_.sums.begin() + view.cursor.tile * n;
-    picture::Cells cells{picture::items("cell", {first, first + n}, {picture::Format::integer})};
-    cells.items.state.each.resize(n);
-    std::fill_n(cells.items.state.each.begin(), adding, picture::State::current);
-    const std::string sentence = fmt::format("{} of {} threads add.", adding, n);
-    return {picture::text(sentence), {}, picture::box({"threads"}, {cells})};
-  }
-
-  std::optional<Question> question(const View& view) const override {
-    if (view.cursor.tile >= trace_.rounds) return std::nullopt;
-    return ask_count(fmt::format("Round {}: how many threads add?", view.cursor.tile + 1),
-                     trace_.adding(view.cursor.tile + 1), {}, "each adds another thread's.");
-  }
-};
+StepAxis TriageScene::loaded(const triage::Trace&) {
+  return {trace_.length(), 1, "probe", {""}};
+}
+picture::Extent TriageScene::extent() const {
+  return {};
+}
+picture::Picture TriageScene::picture(const picture::Extent&, const View&) const {
+  return {picture::text("A case."), {}, picture::box({"page"}, {})};
+}
+std::string TriageScene::explain(const View&, const picture::Key&) const {
+  return {};
+}
+std::vector<picture::Symbol> TriageScene::symbols(const View&) const {
+  return {};
+}
+std::vector<Readout> TriageScene::readouts(const View&) const {
+  return {};
+}
+measured::Spec TriageScene::measured_spec() const {
+  return {};
+}
+SourceMark TriageScene::source(const View&) const {
+  return {};
+}
+std::optional<Question> TriageScene::question(const View&) const {
+  return std::nullopt;
+}
 
 }  // namespace tilestep::scenes
-
 TILESTEP_SCENE(triage, TriageScene)
