@@ -70,12 +70,22 @@ struct TopK {
     if (first) kept[at + __popc(firsts & before)] = entries[0];
     if (second) kept[at + __popc(firsts) + __popc(seconds & before)] = entries[1];
   }
-  /// After pushes: makes room for `most` more entries. With a slack up to so many more than k stay, for fewer looks at all.
-  __device__ void settle(int most, int slack = 0) {
+  /// After pushes to two of these: the same as `settle` of both.
+  __device__ __forceinline__ static void settle_two(TopK (&both)[2], int most, int slack) {
+    Team::sync();  // all entries are there …
+    const int counts[2] = {both[0].counts[kCount], both[1].counts[kCount]};
+    Team::sync();  // … and all have seen how many, before the next ones come
+#pragma unroll
+    for (int which = 0; which < 2; ++which) {
+      if (counts[which] > both[which].room - most) both[which].prune(counts[which], slack);
+    }
+  }
+  /// After pushes: makes room for `most` more entries.
+  __device__ void settle(int most) {
     Team::sync();  // all entries are there …
     const int count = counts[kCount];
     Team::sync();  // … and all have seen how many, before the next ones come
-    if (count > room - most) prune(count, slack);
+    if (count > room - most) prune(count, 0);
   }
   /// Leaves the k largest. Returns how many there are.
   __device__ int finish() {
@@ -168,6 +178,7 @@ struct TopK {
       more += its;
     }
   }
+  /// Leaves the k largest, or with a slack up to so many more, for fewer looks at all of them.
   __device__ void prune(int count, int slack) {
     const Entry least = kth(count, slack);  // [step: floor]
     floor = slack > 0 ? least - 1 : least;  // none is kept twice, but `least` itself may yet come

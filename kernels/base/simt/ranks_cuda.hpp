@@ -6,6 +6,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -43,12 +44,10 @@ class CudaRanks final : public Ranks {
       use(rank);
       for (int other = 0; other < count && apart_; ++other) {
         if (other == rank) continue;
-        const cudaError_t error = cudaDeviceEnablePeerAccess(other, 0);
-        if (error == cudaErrorPeerAccessAlreadyEnabled) {
-          cudaGetLastError();
-        } else {
-          check(error, "open a peer's memory");
-        }
+        static std::array<std::array<bool, kMostRanks>, kMostRanks> opened{};
+        bool& is_open = opened[static_cast<std::size_t>(rank)][static_cast<std::size_t>(other)];
+        if (!is_open) check(cudaDeviceEnablePeerAccess(other, 0), "open a peer's memory");
+        is_open = true;
       }
       check(cudaStreamCreateWithFlags(&streams_[static_cast<std::size_t>(rank)],
                                       cudaStreamNonBlocking),

@@ -27,7 +27,7 @@ struct Decode {
 struct Room {
   simt::Shared<Half> rows, q;
   simt::Shared<float> scores;  ///< [2 × 16 × kScorePitch]: of both halves of a row's numbers
-  simt::Shared<int> lines;     ///< [top_k]: rows of the cache; −1: none
+  simt::Shared<int> lines;     ///< [top_k]: rows of the cache
 };
 __device__ inline Room room_of() {
   constexpr std::size_t kRows = std::size_t{kRowsOfTile} * kRowStages * kRowPitch;
@@ -40,13 +40,13 @@ __device__ inline Room room_of() {
               kMostChosen, (kRows + kQ) * sizeof(Half) + kScores * sizeof(float), "lines")};
 }
 
-/// Starts the copies of a tile's rows; zeros for those that are not there.
-__device__ inline void gather_tile(const Decode& a, const Room& room, int tile, int top_k) {
+/// Starts the copies of a tile's rows; zeros behind the last of `known`.
+__device__ inline void gather_tile(const Decode& a, const Room& room, int tile, int known) {
   constexpr int kChunks = kRowNumbers / 8;
   const auto to = room.rows + tile % kRowStages * kRowsOfTile * kRowPitch;
   for (int i = static_cast<int>(threadIdx.x); i < kRowsOfTile * kChunks; i += kGatherThreads) {
     const int row = i / kChunks, chunk = i % kChunks, place = tile * kRowsOfTile + row;
-    const int line = place < top_k ? room.lines[place] : -1;
+    const int line = place < known ? room.lines[place] : -1;
     simt::cp_async16(
         to + (row * kRowPitch + chunk * 8),
         a.cache + (static_cast<std::ptrdiff_t>(max(line, 0)) * kRowNumbers + chunk * 8), line >= 0);
@@ -77,16 +77,12 @@ __device__ inline void score_eight(const Room& room, simt::Shared<Half> rows) {
   }
 }
 
-__device__ inline bool there(const Room& room, int place, int top_k) {
-  return place < top_k && room.lines[place] >= 0;
-}
-
 /// The heads of a lane, two, and what they have summed up.
 struct Heads {
   float m[2] = {-INFINITY, -INFINITY}, l[2] = {0, 0};
 
   /// A tile's scores to weights, A's fragments of two steps; each warp makes all of them for itself.
-  __device__ inline void weigh(const Room& room, int first, int top_k, float scale,
+  __device__ inline void weigh(const Room& room, int first, int known, float scale,
                                unsigned (&weights)[2][4], float (&rescale)[2]) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     for (int half = 0; half < 2; ++half) {
@@ -96,8 +92,8 @@ struct Heads {
         const int row = i / 2 * 8 + lane % 4 * 2, at = (head * kScorePitch + row) / 2;
         const float2 one = simt::as<float2>(room.scores)[at],
                      other = simt::as<float2>(room.scores)[kHeadsOfBlock * kScorePitch / 2 + at];
-        s[i] = there(room, first + row, top_k) ? (one.x + other.x) * scale : -INFINITY;
-        s[i + 1] = there(room, first + row + 1, top_k) ? (one.y + other.y) * scale : -INFINITY;
+        s[i] = first + row < known ? (one.x + other.x) * scale : -INFINITY;
+        s[i + 1] = first + row + 1 < known ? (one.y + other.y) * scale : -INFINITY;
         best = fmaxf(best, fmaxf(s[i], s[i + 1]));
       }
       best = fmaxf(best, __shfl_xor_sync(0xFFFFFFFFu, best, 1));
@@ -125,11 +121,16 @@ __global__ void __launch_bounds__(kGatherThreads, 2) decode_kernel(Decode a, Dec
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
   const auto request = static_cast<std::ptrdiff_t>(blockIdx.x);
   const Room room = room_of();
-  for (int i = thread; i < shape.top_k; i += kGatherThreads) {
-    const int token = a.chosen[request * shape.top_k + i];
-    const int page = token < 0 ? 0 : token / shape.page_size;
-    const int at = a.table[request * shape.table_pitch + page] * shape.page_size;
-    room.lines[i] = token < 0 ? -1 : at + (token - page * shape.page_size);
+  int known = 0;  // the choice's tokens: behind the last are none
+  for (int first = 0; first < shape.top_k; first += kGatherThreads) {
+    const int i = first + thread;
+    const int token = i < shape.top_k ? a.chosen[request * shape.top_k + i] : -1;
+    if (token >= 0) {
+      const int page = token / shape.page_size;
+      const int at = a.table[request * shape.table_pitch + page] * shape.page_size;
+      room.lines[i] = at + (token - page * shape.page_size);
+    }
+    known += __syncthreads_count(token >= 0);  // and lines are known
   }
   constexpr int kChunks = kRowNumbers / 8;
   for (int i = thread; i < kHeadsOfBlock * kChunks; i += kGatherThreads) {
@@ -137,10 +138,9 @@ __global__ void __launch_bounds__(kGatherThreads, 2) decode_kernel(Decode a, Dec
     simt::cp_async16(room.q + (head * kRowPitch + chunk * 8),
                      a.q + ((request * kHeadsOfBlock + head) * kRowNumbers + chunk * 8), true);
   }
-  __syncthreads();  // the lines are known
-  const int tiles = (shape.top_k + kRowsOfTile - 1) / kRowsOfTile;
+  const int tiles = (known + kRowsOfTile - 1) / kRowsOfTile;
   for (int tile = 0; tile < kRowStages - 1; ++tile) {
-    if (tile < tiles) gather_tile(a, room, tile, shape.top_k);
+    if (tile < tiles) gather_tile(a, room, tile, known);
     simt::cp_async_commit();
   }
   float o[kEightsOfWarp][4] = {};
@@ -148,14 +148,14 @@ __global__ void __launch_bounds__(kGatherThreads, 2) decode_kernel(Decode a, Dec
   for (int tile = 0; tile < tiles; ++tile) {
     simt::cp_async_wait<kRowStages - 2>();
     __syncthreads();  // all threads' copies have landed, and all are done with the tile before
-    if (tile + kRowStages - 1 < tiles) gather_tile(a, room, tile + kRowStages - 1, shape.top_k);
+    if (tile + kRowStages - 1 < tiles) gather_tile(a, room, tile + kRowStages - 1, known);
     simt::cp_async_commit();
     const auto rows = room.rows + tile % kRowStages * kRowsOfTile * kRowPitch;
     score_eight(room, rows);
     __syncthreads();  // all scores are there
     unsigned weights[2][4];
     float rescale[2];
-    heads.weigh(room, tile * kRowsOfTile, shape.top_k, shape.scale * kToLog2, weights, rescale);
+    heads.weigh(room, tile * kRowsOfTile, known, shape.scale * kToLog2, weights, rescale);
 #pragma unroll
     for (int j = 0; j < kEightsOfWarp; j += 2) {
       for (int i = 0; i < 4; ++i) {

@@ -188,11 +188,7 @@ __device__ __forceinline__ void consume_keys(const Scoring& arrays, const ScoreS
       there[1] = false;
       offer();
     }
-    if constexpr (kChooses) {
-#pragma unroll
-      for (int query = 0; query < kQueriesOfBlock; ++query)
-        best[query].settle(kCheckEvery * kTokensOfTile, shape.slack);
-    }
+    if constexpr (kChooses) Best::settle_two(best, kCheckEvery * kTokensOfTile, shape.slack);
   }
   if constexpr (kChooses) {
 #pragma unroll

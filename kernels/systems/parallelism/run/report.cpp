@@ -165,8 +165,10 @@ lab::Report report_of(const Run& run) {
   report.add(lab::none_wrong(
       "waits", static_cast<std::int64_t>(run.cut.stuck.size() + run.timed.waits.size()),
       "no rank waited in vain"));
-  report.add(lab::traced("sent_bytes", "", most_sent(trace), "B",
-                         "the most that a rank sends in the all-reduce"));
+  // Where ranks wait in vain on a GPU, time decides how much was sent.
+  if (trace.waits.empty())
+    report.add(lab::traced("sent_bytes", "", most_sent(trace), "B",
+                           "the most that a rank sends in the all-reduce"));
   report.add(lab::derived("bubble", "", bubble_of(trace.slots, trace.ranks), "",
                           "share of the ranks' time in which they do nothing; backward takes twice "
                           "as long as forward"));
