@@ -141,13 +141,16 @@ TEST_CASE("Parallelism: a view for each table of the bench, with a sentence of i
     CHECK((view.needs.empty() || bench.table(view.needs) != nullptr));
     if (view.headline.text) sentences.push_back(view.headline.text(bench));
     if (view.headline.text) CHECK(view.headline.text(lab::Report{}).empty());
-    tests::SceneFrame frame;
-    player.show_view(view.name);
-    frame.context().record_texts(true);
-    frame.draw_scrolling({1010, 170}, [&] { player.draw_measured(bench); });
-    const std::string faults = contract::layout_faults(frame.context());
-    INFO(faults);
-    CHECK(faults.empty());
+    for (const float scale : {1.0f, 1.5f}) {
+      tests::SceneFrame frame;
+      frame.look().text_scale = scale;
+      player.show_view(view.name);
+      frame.context().record_texts(true);
+      frame.draw_scrolling({1010, 170}, [&] { player.draw_measured(bench); });
+      const std::string faults = contract::layout_faults(frame.context());
+      INFO(faults);
+      CHECK(faults.empty());
+    }
   }
   REQUIRE(sentences.size() == 4);
   CHECK(sentences[0] == "An all-gather of 4096 bytes, one-shot: 0.50 times as fast as NCCL's.");
