@@ -28,8 +28,8 @@ struct BenchSizes {
   std::vector<OverlapShape> overlapped = {
       {8192, 4096, 12288}, {8192, 4096, 16384}, {8192, 8192, 28672}};
   /// Steps of the planned model, with fewer layers; and of a small one, whose every number is compared.
-  std::vector<Cut> cuts = {Cut::data,     Cut::fsdp,   Cut::tensor,
-                           Cut::sequence, Cut::expert, Cut::pipeline};
+  std::vector<Cut> cuts = {Cut::data,   Cut::fsdp,     Cut::tensor, Cut::sequence,
+                           Cut::expert, Cut::pipeline, Cut::context};
   int tokens = 8192, layers = 4, microbatches = 8;
   int checked_dim = 16;
   bool large_steps = true;  ///< false: the small ones are timed

@@ -443,7 +443,7 @@ class CutStep final : public Step {
     shape.blocks = how_.blocks;
     shape.threads = how_.threads;
     shape.bf16 = op == Op::all_reduce || op == Op::reduce_scatter;
-    shape.eager = op == Op::pass;
+    shape.eager = op == Op::pass && cut_ == Cut::pipeline;
     if (op == Op::all_to_all) {
       shape.slot = units / ranks();
       for (int from = 0; from < ranks(); ++from) shape.counts[at(from)].fill(shape.slot);
@@ -511,7 +511,20 @@ class CutStep final : public Step {
 
   // ---- the cuts ---------------------------------------------------------------------------------------
 
-  /// data, fsdp: each rank has some of the tokens.
+  /// Blocks of keys and values, or of these and their gradients, go from rank to rank as often as there are hops. What is
+  /// in them is no matter here: attention is not computed.
+  void go_round(int widths, int hops, const std::array<std::vector<Matrix>, 2>& rooms) {
+    for (int hop = 0; hop < hops; ++hop) {
+      const std::vector<Matrix>&from = rooms[at(hop % 2)], &to = rooms[at((hop + 1) % 2)];
+      const int made = add_call(Op::pass, tokens_ / ranks(), widths * width_ / kBf16Pack);
+      for (int rank = 0; rank < ranks(); ++rank) {
+        team_.join(made, rank, as_packs(from[at(rank)].data), as_packs(to[at(rank)].data));
+        team_.neighbours(made, rank, (rank + 1) % ranks(), (rank + ranks() - 1) % ranks());
+        program_[at(rank)].emplace_back().call = made;
+      }
+    }
+  }
+  /// data, fsdp, context: each rank has some of the tokens.
   void by_rows() {
     const int rows = tokens_ / ranks(), layers = model_.layers;
     const bool shards = cut_ == Cut::fsdp;
@@ -520,6 +533,11 @@ class CutStep final : public Step {
     std::vector<Weights> gathered;
     std::vector<std::vector<Kept>> kept(at(ranks()));
     std::vector<Matrix> d_h, d_y, d_q;
+    std::array<std::vector<Matrix>, 2> rooms;
+    for (int which = 0; which < 2 && cut_ == Cut::context; ++which) {
+      for (int rank = 0; rank < ranks(); ++rank)
+        rooms[at(which)].push_back(given(rank, What::d_output, rank * rows, rows, 4 * width_));
+    }
     std::vector<std::array<Matrix, 2>> d_x;
     // What a rank keeps of a layer when layers are sharded: its packs.
     const auto shard = [&](int rank, Bf16s all) {
@@ -563,6 +581,7 @@ class CutStep final : public Step {
         attention(rank, w, k, k.y);
         mlp(rank, w, k.y, k.h[0], k.z);
       }
+      if (cut_ == Cut::context) go_round(2, ranks() - 1, rooms);
     }
     std::vector<Matrix> d_z;
     for (int rank = 0; rank < ranks(); ++rank)
@@ -578,6 +597,7 @@ class CutStep final : public Step {
         attention_back(rank, w, its, k, d_y[at(rank)], d_q[at(rank)], back);
         d_z[at(rank)] = back;
       }
+      if (cut_ == Cut::context) go_round(4, ranks(), rooms);
       call_layer(shards ? Op::reduce_scatter : Op::all_reduce, spans(g[at(l)]), spans(sums[at(l)]),
                  numbers);
     }
@@ -847,6 +867,7 @@ bool Step::has(Cut cut, const ModelShape& model, int ranks, int microbatches) {
   switch (cut) {
     case Cut::data:
     case Cut::fsdp:
+    case Cut::context:
       return divides(model.tokens());
     case Cut::tensor:
     case Cut::sequence:
@@ -856,9 +877,8 @@ bool Step::has(Cut cut, const ModelShape& model, int ranks, int microbatches) {
              model.tokens() % model.experts == 0;
     case Cut::pipeline:
       return divides(model.layers) && model.tokens() % microbatches == 0;
-    default:
-      return false;
   }
+  return false;
 }
 
 std::unique_ptr<Step> Step::make(simt::Device& device, Cut cut, const ModelShape& model, int ranks,

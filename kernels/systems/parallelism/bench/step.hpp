@@ -19,7 +19,7 @@ class Step {
     int microbatches = 1;
     bool numbers = false;  ///< the host chooses every number, so that results can be compared
   };
-  /// Whether ranks can share a model equally by a cut, and Step has it: not `context`.
+  /// Whether ranks can share a model equally by a cut.
   static bool has(Cut cut, const ModelShape& model, int ranks, int microbatches);
   static std::unique_ptr<Step> make(simt::Device& device, Cut cut, const ModelShape& model,
                                     int ranks, const How& how);
