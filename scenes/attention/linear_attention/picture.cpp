@@ -77,9 +77,10 @@ Box bar_row(Key key, Name name, Name axis, const std::vector<float>& values, boo
              {.least_width = 12, .least_height = 0.85f, .left = left});
 }
 
-Text scale_words(const std::string& what, double most) {
+Text scale_words(const std::string& what, double most, const std::vector<Symbol>& symbols = {}) {
   const std::string ends = significant(most, 3);
-  return text(fmt::format("{} (scale −{} … {})", what, ends, ends), what);
+  return {marked(fmt::format("{} (scale −{} … {})", what, ends, ends), symbols),
+          marked(what, symbols)};
 }
 
 }  // namespace
@@ -320,7 +321,7 @@ Box LinearAttentionScene::state(Cursor cursor) const {
            {.weight = 0.22f, .least_height = 2}),
        row({"across"}, {box({"k_box"}, {std::move(k)}, {}, kSide),
                         box({"state_map"}, {std::move(cells)}, {}, map)})},
-      scale_words("k beside and v above S", most),
+      scale_words("k beside and v above S", most, symbols({cursor})),
       {.weight = 1.2f, .least_width = 12, .least_height = 9});
 }
 

@@ -54,6 +54,26 @@ std::optional<Question> LinearAttentionScene::token_question(int token) const {
                         "token is added to the same matrix.",
                         dim)));
   }
+  if (token == trace_.repeats + 1 && trace_.repeats > 1) {
+    const int key = trace_.key_of(token);
+    const double before = trace_.strength_before(token), after = trace_.strength(token, key);
+    if (!std::isfinite(after) || !std::isfinite(before)) return std::nullopt;
+    const auto axes = extent().axes;
+    const auto axis = std::find_if(axes.begin(), axes.end(), [](const picture::Axis& one) {
+      return one.name == picture::Name("strength");
+    });
+    return of_kind(
+        "held-again",
+        ask_to_set(fmt::format("S holds {} of key {}'s value. A new one comes: how much of that "
+                               "will S hold?",
+                               number(before, 2), key),
+                   {"recall_plot"}, "strength", after, 0.06 * (axis->high - axis->low),
+                   trace_.rule == Rule::delta || trace_.rule == Rule::gated_delta
+                       ? fmt::format("the rule writes what is missing: {}.", number(after, 2))
+                       : fmt::format("the new value is added to what S holds for keys that "
+                                     "resemble this one: {}.",
+                                     number(after, 2))));
+  }
   if (token != trace_.repeats) return std::nullopt;
   const double off = trace_.off(token, trace_.key_of(token));
   if (!std::isfinite(off)) return std::nullopt;

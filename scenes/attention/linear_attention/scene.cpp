@@ -124,7 +124,7 @@ std::string LinearAttentionScene::sentence(const View& view) const {
 }
 
 std::vector<picture::Symbol> LinearAttentionScene::symbols(const View&) const {
-  return {{"S", {"state", 0}, 5, "The state: the sum of all k v^T, as the rule left it.", {"s"}},
+  return {{"S", {"S"}, 5, "The state: the sum of all k v^T, as the rule left it.", {"s"}},
           {"φ", {"map", 0}, 0, "The feature map of queries and keys.", {}}};
 }
 

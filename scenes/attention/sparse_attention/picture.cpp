@@ -18,7 +18,8 @@ using words::percent, words::significant;
 
 namespace {
 
-constexpr std::uint8_t kSeen = 1, kScoreTone = 5, kBest = 1, kMassTone = 4;
+constexpr std::uint8_t kSeen = 1, kScoreTone = 5, kMassTone = 4;
+constexpr std::uint8_t kBest = SparseAttentionScene::kBestTone;
 constexpr float kLeft = 2.8f;
 
 std::vector<std::string> method_names() {
@@ -266,7 +267,8 @@ Box SparseAttentionScene::index(Cursor cursor) const {
   return labelled(
       {"index"},
       box({"index_plot"}, std::move(marks), {}, {.least_height = 3, .left = kLeft, .right = 3}),
-      text("1  the indexer's score of each token", "1  index scores"),
+      {marked("1  the indexer's score of each token; line: the floor", symbols({cursor})),
+       marked("1  scores and floor", symbols({cursor}))},
       {.weight = 1.5f, .least_width = 14, .least_height = 5});
 }
 

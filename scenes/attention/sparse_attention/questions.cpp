@@ -72,6 +72,22 @@ std::optional<Question> SparseAttentionScene::index_question(int next) const {
             "what is chosen must be compared; but a pair costs it 16,384 FLOPs, and attention "
             "278,528."));
   }
+  if (next == 5 && next <= trace_.tiles() && trace_.broken != Break::topk_ties) {
+    const auto before = floor({next - 1, 1}), after = floor({next, 1});
+    if (before && after && std::isfinite(*after)) {
+      const auto axes = extent().axes;
+      const auto axis = std::find_if(axes.begin(), axes.end(), [](const picture::Axis& one) {
+        return one.name == picture::Name("score");
+      });
+      return of_kind("floor", ask_to_set(fmt::format("The floor is {}. Where is it after {} more "
+                                                     "tokens?",
+                                                     words::number(*before, 2), trace_.tile),
+                                         {"index_plot"}, "score", *after, 0.06 * axis->high,
+                                         fmt::format("each that comes above it pushes the smallest "
+                                                     "out: {}.",
+                                                     words::number(*after, 2))));
+    }
+  }
   if (next == 6 && next <= trace_.tiles() && trace_.broken != Break::topk_ties) {
     const int passed = trace_.passed[static_cast<std::size_t>(next - 1)];
     return of_kind(

@@ -166,7 +166,12 @@ std::string SparseAttentionScene::sentence(const View& view) const {
 }
 
 std::vector<picture::Symbol> SparseAttentionScene::symbols(const View&) const {
-  return {};
+  if (!trace_.indexes()) return {};
+  return {{"floor",
+           {"floor_rule"},
+           kBestTone,
+           "The smallest score that is kept, once all places are taken.",
+           {}}};
 }
 
 std::vector<std::string> SparseAttentionScene::stage_knobs() const {
@@ -257,9 +262,12 @@ std::vector<Readout> SparseAttentionScene::readouts(const View& view) const {
 
 SourceMark SparseAttentionScene::source(const View& view) const {
   const Cursor cursor = view.cursor;
-  const auto at = [](std::string_view path, const auto& steps, int current) {
+  const auto at = [](std::string_view path, const auto& steps, int current,
+                     const std::string& value = {}) {
     const auto lines = lab::source_marks(path).lines(steps);
-    return source_mark(path, lines, current);
+    SourceMark mark = source_mark(path, lines, current);
+    if (!value.empty()) mark.values[lines[static_cast<std::size_t>(current)]] = value;
+    return mark;
   };
   constexpr std::string_view kFind[] = {"own", "rule", "ask", "kind"};
   constexpr std::string_view kAttend[] = {"skip", "score", "mask"};
@@ -268,14 +276,26 @@ SourceMark SparseAttentionScene::source(const View& view) const {
   if (!trace_.indexes()) {
     if (cursor.tile <= 0 || cursor.tile > trace_.tiles())
       return at(sparse_attention::kMaskSource, kFind, cursor.tile <= 0 ? -1 : 0);
-    if (cursor.phase == 0) return at(sparse_attention::kMaskSource, kFind, 3);
-    return at(sparse_attention::kAttendSource, kAttend, 2);
+    const int row = cursor.tile - 1;
+    std::string kinds;
+    int pairs = 0;
+    for (int t = 0; t < trace_.tiles(); ++t) {
+      kinds += fmt::format(" {}", static_cast<int>(trace_.kind(row, t)));
+      pairs += trace_.computes(row, t) ? trace_.pairs_of(row, t) : 0;
+    }
+    if (cursor.phase == 0)
+      return at(sparse_attention::kMaskSource, kFind, 3, fmt::format("row {}:{}", row, kinds));
+    return at(sparse_attention::kAttendSource, kAttend, 2,
+              fmt::format("row {}: {} scores", row, pairs));
   }
   if (cursor.tile <= 0) return at(sparse_attention::kIndexSource, kIndex, -1);
   if (is_after(cursor))
     return at(sparse_attention::kGatherSource, kGather, cursor.phase == 0 ? 0 : 2);
   if (costs(cursor)) return at(sparse_attention::kIndexSource, kIndex, 3);
-  return at(sparse_attention::kIndexSource, kIndex, cursor.phase == 0 ? 1 : 2);
+  if (cursor.phase == 0) return at(sparse_attention::kIndexSource, kIndex, 1);
+  const auto least = floor(cursor);
+  return at(sparse_attention::kIndexSource, kIndex, 2,
+            least ? fmt::format("floor = {}", number(*least, 2)) : "all are kept");
 }
 
 }  // namespace tilestep::scenes

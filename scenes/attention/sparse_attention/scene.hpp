@@ -15,6 +15,8 @@ namespace tilestep::scenes {
 /// what it costs.
 class SparseAttentionScene final : public SceneOf<sparse_attention::Trace> {
  public:
+  static constexpr std::uint8_t kBestTone = 1;  ///< of what is chosen
+
   TILESTEP_PICTURE_SCENE(sparse_attention)
 
   std::vector<Question> measured_questions(const lab::Report& bench) const override;

@@ -52,20 +52,38 @@ std::optional<Question> growth_question(const lab::Report& bench) {
                             *small, *large, measured::where_measured(bench))));
 }
 
-/// The fastest way beside the gather, against the fastest in turn, of the shape that gains most.
+/// The row of the fastest way beside the gather, of the shape that gains most.
+std::optional<std::size_t> most_hidden(const lab::Table& table) {
+  std::optional<std::size_t> best;
+  for (std::size_t row = 0; row < table.rows.size(); ++row) {
+    if (!number_in(table, row, "best") || !number_in(table, row, "times")) continue;
+    if (!best || *number_in(table, row, "times") > *number_in(table, *best, "times")) best = row;
+  }
+  return best;
+}
 std::string hidden(const lab::Report& bench) {
   const lab::Table* table = bench.table("overlap");
-  if (table == nullptr) return "";
-  std::optional<std::size_t> best;
-  for (std::size_t row = 0; row < table->rows.size(); ++row) {
-    if (!number_in(*table, row, "best") || !number_in(*table, row, "times")) continue;
-    if (!best || *number_in(*table, row, "times") > *number_in(*table, *best, "times")) best = row;
-  }
+  const auto best = table == nullptr ? std::nullopt : most_hidden(*table);
   if (!best) return "";
   return filled_in(
       "With {columns} columns a rank the product hides tokens on their way: {times} "
       "times as fast as in turn; if nothing of the shorter were seen, {best}.",
       *table, *best);
+}
+
+std::optional<Question> overlap_question(const lab::Report& bench) {
+  const lab::Table* table = bench.table("overlap");
+  const auto best = table == nullptr ? std::nullopt : most_hidden(*table);
+  if (!best) return std::nullopt;
+  return about_view(
+      "Overlap", "hidden-gather",
+      ask_ratio("Tokens are gathered and then multiplied, or multiplied as they come. How many "
+                "times as fast is the latter?",
+                *number_in(*table, *best, "times"), {0.5, 1.0, 2.0, 4.0},
+                filled_in("the gather alone takes {wire} µs and the product {product} µs: {best} "
+                          "times at best, {times} measured",
+                          *table, *best) +
+                    fmt::format(" ({}).", measured::where_measured(bench))));
 }
 
 /// How far the plan is off at most.
@@ -123,7 +141,7 @@ measured::View moved_view(const char* name, const char* table, const char* how,
 }  // namespace
 
 std::vector<Question> ParallelismScene::measured_questions(const lab::Report& bench) const {
-  return asked_of(bench, {small_question(bench), growth_question(bench)});
+  return asked_of(bench, {small_question(bench), growth_question(bench), overlap_question(bench)});
 }
 
 measured::Spec ParallelismScene::measured_spec() const {
