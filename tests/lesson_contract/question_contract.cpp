@@ -259,10 +259,10 @@ lab::Report other_bench(const lab::Report& bench, std::mt19937& random) {
       for (std::size_t c = 0; c < row.size(); ++c) {
         double* number = std::get_if<double>(&row[c]);
         const std::string& id = table.columns[c].id;
-        const bool names_row = c == 0 || id == "columns" || id == "size" || id == "experts" ||
-                               id == "skew" || id == "k" || id == "element_bytes" ||
-                               id == "stride" || id == "bytes" || id == "head_dim" || id == "length" ||
-                               id == "page_size";
+        const bool names_row = c == 0 || id == "columns" || id == "bytes" || id == "size" ||
+                               id == "experts" || id == "skew" || id == "k" ||
+                               id == "element_bytes" || id == "stride" || id == "head_dim" ||
+                               id == "length" || id == "page_size";
         if (number != nullptr && !names_row) change(*number);
       }
     }

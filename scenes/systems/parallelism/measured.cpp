@@ -14,12 +14,12 @@ namespace tilestep::scenes {
 namespace {
 
 Role role_of(std::string_view name) {
-  return name == "ring"                       ? Role::sky
-         : name == "tree"                     ? Role::green
-         : name == "one-shot"                 ? Role::purple
-         : name == "ours"                     ? Role::sky
-         : name.starts_with("product beside") ? Role::green
-                                              : Role::muted;
+  return name == "ring"                                               ? Role::sky
+         : name == "tree"                                             ? Role::green
+         : name == "one-shot"                                         ? Role::purple
+         : name == "ours"                                             ? Role::sky
+         : name.starts_with("product beside") || name == "one kernel" ? Role::green
+                                                                      : Role::muted;
 }
 
 std::optional<double> cell(const lab::Report& bench, const char* rung, const char* bytes,
@@ -65,10 +65,9 @@ std::string hidden(const lab::Report& bench) {
   const lab::Table* table = bench.table("overlap");
   const auto best = table == nullptr ? std::nullopt : most_hidden(*table);
   if (!best) return "";
-  return filled_in(
-      "With {columns} columns a rank the product hides tokens on their way: {times} "
-      "times as fast as in turn; if nothing of the shorter were seen, {best}.",
-      *table, *best);
+  return fmt::format("{}: {:.2f} times as fast as in turn; {:.2f} if only the longer were seen.",
+                     filled_in("With {columns} columns a rank, {way}", *table, *best),
+                     *number_in(*table, *best, "times"), *number_in(*table, *best, "best"));
 }
 
 std::optional<Question> overlap_question(const lab::Report& bench) {
@@ -98,23 +97,39 @@ std::string plan_agrees(const lab::Report& bench) {
     if (!worst || off(row) > off(*worst)) worst = row;
   }
   if (!worst) return "";
-  return filled_in(
-      "Of all cuts the plan is off most for {cut}: {predicted} ms planned, {measured} "
-      "ms measured.",
-      *table, *worst);
+  return fmt::format("Of all cuts the plan is off most for {}: {:.1f} ms planned, {:.1f} measured.",
+                     text_in(*table, *worst, "cut"),
+                     number_in(*table, *worst, "predicted").value_or(0),
+                     number_in(*table, *worst, "measured").value_or(0));
 }
 
-/// The largest message, ours against NCCL.
+/// "256 MB", as messages are named.
+std::string size_words(double bytes) {
+  for (const char* unit : {"B", "KB", "MB"}) {
+    if (bytes < 1024) return fmt::format("{:.0f} {}", bytes, unit);
+    bytes /= 1024;
+  }
+  return fmt::format("{:.0f} GB", bytes);
+}
+/// The largest message, our fastest kernel against NCCL.
 std::string against_nccl(const lab::Report& bench, const char* id, const char* what) {
   const lab::Table* table = bench.table(id);
   if (table == nullptr) return "";
-  for (std::size_t row = table->rows.size(); row-- > 0;) {
-    const auto times = number_in(*table, row, "times");
-    if (!times) continue;
-    return fmt::format("{} of {} bytes, {}: {:.2f} times as fast as NCCL's.", what,
-                       text_in(*table, row, "bytes"), text_in(*table, row, "rung"), *times);
+  std::optional<std::size_t> best;
+  const auto at = [&](std::size_t row, const char* column) {
+    return number_in(*table, row, column).value_or(0);
+  };
+  for (std::size_t row = 0; row < table->rows.size(); ++row) {
+    if (!number_in(*table, row, "times")) continue;
+    const bool larger = !best || at(row, "bytes") > at(*best, "bytes");
+    const bool faster =
+        best && at(row, "bytes") == at(*best, "bytes") && at(row, "times") > at(*best, "times");
+    if (larger || faster) best = row;
   }
-  return "";
+  if (!best) return "";
+  return fmt::format("{} of {}, {}: {:.2f} times as fast as NCCL's.", what,
+                     size_words(at(*best, "bytes")), text_in(*table, *best, "rung"),
+                     at(*best, "times"));
 }
 
 measured::View moved_view(const char* name, const char* table, const char* how,
@@ -210,8 +225,7 @@ measured::Spec ParallelismScene::measured_spec() const {
             .needs = "overlap",
             .headline = {"overlap_hidden", hidden}},
            {.name = "Plan",
-            .how = "products and collectives of {layers} layers, {tokens} tokens, {ranks} ranks; "
-                   "dashed: planned from measured rates of a product and a link",
+            .how = "{layers} layers, {tokens} tokens, {ranks} ranks",
             .plots = {Bars{.id = "parallelism_planned",
                            .unit = "ms",
                            .rows = {.table = "planned"},
@@ -219,7 +233,8 @@ measured::Spec ParallelismScene::measured_spec() const {
                            .value = "measured",
                            .fraction = "",
                            .expected = "predicted",
-                           .note = "{ratio} × the plan"}},
+                           .note = "{ratio} × the plan",
+                           .role = [](std::string_view) { return Role::sky; }}},
             .needs = "planned",
             .headline = {"plan_agrees", plan_agrees}}}};
 }

@@ -230,8 +230,10 @@ Box ParallelismScene::bytes(Cursor cursor) const {
                static_cast<double>(trace_.message),
                State::plain,
                text("the message", "message")};
+  Rule twice{
+      {"twice"}, "sent", 2.0 * trace_.message, State::plain, text("twice the message", "twice")};
   return labelled({"bytes"},
-                  box({"byte_bars"}, {std::move(bars), std::move(message)}, {},
+                  box({"byte_bars"}, {std::move(bars), std::move(message), std::move(twice)}, {},
                       {.least_height = 3, .left = 3.6f, .right = 3}),
                   text("bytes that each rank has sent", "sent"),
                   {.rank = 1, .weight = 1.2f, .least_width = 12, .least_height = 4});
@@ -370,6 +372,7 @@ Box ParallelismScene::bubbles(Cursor cursor) const {
 
 Box ParallelismScene::planned_memory() const {
   SpanList list("planned_span", "gb", "cut", "kind");
+  std::vector<int> cuts;  // of each span
   Box bars = box({"planned_bars"}, {}, {}, {.least_height = 6, .left = 4.6f, .right = 4});
   double most = 0;
   for (const Cut cut : all_of<Cut>()) {
@@ -382,19 +385,23 @@ Box ParallelismScene::planned_memory() const {
       if (gb <= 0) continue;
       list.add({lane, at, at + gb, cut == trace_.cut ? State::plain : State::done, kKindTones[kind],
                 std::string(name_of(static_cast<Kind>(kind))), kind, lane * kKinds + kind, 1});
+      cuts.push_back(lane);
       at += gb;
     }
     most = std::max(most, at);
     bars.marks.emplace_back(
         lane_end({"planned_end", lane}, "gb", "cut", at, text(significant(at, 3) + " GB")));
   }
-  bars.marks.insert(bars.marks.begin(), list.made(most));
+  Spans spans = list.made(most);
+  spans.items.about.push_back({"cut", {-1, std::move(cuts)}});
+  bars.marks.insert(bars.marks.begin(), std::move(spans));
   return labelled({"planned_memory"}, std::move(bars), text("memory of a rank (derived)", "memory"),
                   {.weight = 1, .least_width = 14, .least_height = 8});
 }
 
 Box ParallelismScene::planned_time(Cursor cursor) const {
   SpanList list("time_span", "ms", "cut", "what");
+  std::vector<int> cuts;  // of each span
   Box bars = box({"time_bars"}, {}, {}, {.least_height = 6, .left = 4.6f, .right = 4});
   constexpr std::uint8_t kTones[] = {1, 9, 0};
   constexpr const char* kNames[] = {"compute", "wire", "idle"};
@@ -411,13 +418,16 @@ Box ParallelismScene::planned_time(Cursor cursor) const {
       if (ms <= 0) continue;
       list.add({lane, at, at + ms, part == 2 ? State::wasted : State::done, kTones[part],
                 kNames[part], part, lane * 3 + part, 1});
+      cuts.push_back(lane);
       at += ms;
     }
     most = std::max(most, at);
     bars.marks.emplace_back(
         lane_end({"time_end", lane}, "ms", "cut", at, text(significant(at, 3) + " ms")));
   }
-  bars.marks.insert(bars.marks.begin(), list.made(most));
+  Spans spans = list.made(most);
+  spans.items.about.push_back({"cut", {-1, std::move(cuts)}});
+  bars.marks.insert(bars.marks.begin(), std::move(spans));
   return labelled({"planned_time"}, std::move(bars),
                   text(fmt::format("time of a step on {} (derived)", name_of(trace_.link)), "time"),
                   {.weight = 1, .least_width = 14, .least_height = 8});

@@ -23,7 +23,7 @@ std::optional<Question> ParallelismScene::beat_question(int next) const {
                        "each waits in a call that its neighbour has not begun."));
   }
   if (trace_.broken != Break::none) return std::nullopt;
-  const double message = trace_.message, n = trace_.ranks;
+  const double message = trace_.message;
   if (next == 1) {
     const std::string why =
         trace_.algorithm == Algorithm::ring
@@ -34,12 +34,10 @@ std::optional<Question> ParallelismScene::beat_question(int next) const {
             : "its whole message goes to each of the others.";
     return of_kind(
         "bytes-sent",
-        ask_number(
-            fmt::format("{} ranks add up {} bytes each. What is the most bytes that one "
-                        "sends?",
-                        trace_.ranks, trace_.message),
-            sent_in_all(), {message, 2 * message, (n - 1) * message, message / n, n * message},
-            [](double bytes) { return significant(bytes, 6) + " B"; }, why, 1));
+        ask_to_set(fmt::format("{} ranks add up {} bytes each. What is the most bytes that one "
+                               "sends?",
+                               trace_.ranks, trace_.message),
+                   {"byte_bars"}, "sent", sent_in_all(), 0.1 * message, why));
   }
   if (trace_.algorithm == Algorithm::ring && next == trace_.ranks) {
     return of_kind(

@@ -210,6 +210,7 @@ std::vector<Readout> ParallelismScene::readouts(const View& view) const {
   all.push_back({"planned_memory", fmt::format("memory, {}", name_of(trace_.cut)),
                  significant(step.memory() * 1e-9, 3), "GB", lab::Provenance::derived,
                  "2 bytes a number, and 8 of Adam's moments for each parameter"});
+  all.back().about = {"cut", static_cast<int>(trace_.cut)};
   if (arrived(cursor)) {
     all.push_back(
         {"planned_step", fmt::format("step, {}", name_of(trace_.cut)),
@@ -217,6 +218,7 @@ std::vector<Readout> ParallelismScene::readouts(const View& view) const {
          fmt::format("6 · weights · tokens / ({} ranks · {:.0f} TFLOP/s), and bytes sent / "
                      "{:.0f} GB/s, and idle",
                      trace_.ranks, kTeraflops, gb_per_s(trace_.link))});
+    all.back().about = {"cut", static_cast<int>(trace_.cut)};
   }
   return all;
 }
@@ -231,7 +233,14 @@ SourceMark ParallelismScene::source(const View& view) const {
                   : cursor.tile > half                  ? 2
                   : arrived(cursor)                     ? 1
                                                         : 0;
-  return source_mark(parallelism::kSourcePath, lines, now);
+  SourceMark mark = source_mark(parallelism::kSourcePath, lines, now);
+  const auto first = std::find_if(trace_.sent.begin(), trace_.sent.end(),
+                                  [&](const Sent& one) { return one.beat + 1 == cursor.tile; });
+  if (now < 0 || first == trace_.sent.end()) return mark;
+  const std::string what = first->chunk < 0 ? "all" : fmt::format("chunk {}", first->chunk);
+  mark.values[lines[at(now)]] =
+      fmt::format("beat {}: {} from rank {} to {}", cursor.tile, what, first->from, first->to);
+  return mark;
 }
 
 }  // namespace tilestep::scenes
