@@ -78,13 +78,11 @@ Extent SparseAttentionScene::extent() const {
       {.name = "mflop", .kind = Axis::log, .low = 10, .high = 1e5, .ticks = true},
       {.name = "mb", .kind = Axis::log, .low = 0.1, .high = 100, .ticks = true}};
   if (trace_.indexes()) {
-    // Nothing is known of the scores: each head's, if all numbers were as large as they are at most.
     double most = 0;
     for (const float one : trace_.index) {
       if (std::isfinite(one)) most = std::max(most, std::abs(static_cast<double>(one)));
     }
-    axes.push_back(
-        {.name = "score", .low = 0, .high = rounded(0, 1.5 * most).second, .ticks = true});
+    axes.push_back({.name = "score", .low = 0, .high = rounded(0, most).second, .ticks = true});
     axes.push_back({.name = "weight", .low = 0, .high = 0.4, .ticks = true});
   }
   return {std::move(axes)};
@@ -189,7 +187,8 @@ Box SparseAttentionScene::shares(Cursor cursor) const {
   return labelled(
       {"shares"},
       box({"share_plot"}, std::move(ends), {}, {.least_height = 2, .left = 5, .right = 3}),
-      text("so far, of all pairs", "so far"),
+      {marked("of all pairs: seen, and computed, so far", symbols({cursor})),
+       marked("so far", symbols({cursor}))},
       {.rank = 1, .weight = 0.6f, .least_width = 8, .least_height = 3.5f, .most_height = 9});
 }
 
@@ -225,8 +224,8 @@ Box SparseAttentionScene::methods() const {
       const int lane = static_cast<int>(one.method);
       const State state = one.method == trace_.method ? State::current : State::done;
       list.add({lane, 0, 100 * share(one), state, tone});
-      marks.emplace_back(
-          lane_end({end, lane}, axis, rows, 100 * share(one), text(percent(share(one)))));
+      marks.emplace_back(lane_end({end, lane}, axis, rows, 100 * share(one),
+                                  text(percent(std::round(1e4 * share(one)) / 1e4))));
     }
     marks.insert(marks.begin(), list.made(100));
     const bool first = rows == Name("method");

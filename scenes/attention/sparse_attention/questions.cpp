@@ -47,6 +47,17 @@ std::optional<Question> SparseAttentionScene::mask_question(int next) const {
             skipped, {skipped + 1, std::max(skipped - 1, 0), 0, trace_.tiles() - 1},
             "those behind the diagonal, and those in which no query sees a key."));
   }
+  if (next == trace_.tiles() && trace_.tiles() > 2 && trace_.finding == Finding::pairs) {
+    const double before = 100 * counted({next - 1, 1}).computed / all_pairs(),
+                 after = 100 * counted({next, 1}).computed / all_pairs();
+    return of_kind("last-row",
+                   ask_to_set(fmt::format("All rows but the last: {} of all pairs are computed. "
+                                          "How many with it?",
+                                          percent(before / 100)),
+                              {"share_plot"}, "share", after, 3,
+                              fmt::format("its tiles that are not skipped add {}.",
+                                          percent((after - before) / 100))));
+  }
   if (next == trace_.after() && trace_.finding == Finding::pairs) {
     const double share = trace_.sizes.back().computed / all_pairs();
     const double seen = counted({trace_.tiles(), 1}).seen / all_pairs();
@@ -72,7 +83,7 @@ std::optional<Question> SparseAttentionScene::index_question(int next) const {
             "what is chosen must be compared; but a pair costs it 16,384 FLOPs, and attention "
             "278,528."));
   }
-  if (next == 5 && next <= trace_.tiles() && trace_.broken != Break::topk_ties) {
+  if (next == 7 && next <= trace_.tiles() && trace_.broken != Break::topk_ties) {
     const auto before = floor({next - 1, 1}), after = floor({next, 1});
     if (before && after && std::isfinite(*after)) {
       const auto axes = extent().axes;

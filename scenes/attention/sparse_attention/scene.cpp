@@ -166,7 +166,13 @@ std::string SparseAttentionScene::sentence(const View& view) const {
 }
 
 std::vector<picture::Symbol> SparseAttentionScene::symbols(const View&) const {
-  if (!trace_.indexes()) return {};
+  if (!trace_.indexes()) {
+    return {{"seen",
+             {"share_of", 0},
+             kBestTone,
+             "Pairs of a query and a key that the rule lets it see.",
+             {}}};
+  }
   return {{"floor",
            {"floor_rule"},
            kBestTone,
