@@ -3,7 +3,7 @@
 build_packages=(
   cmake ninja-build g++ pkg-config
   libglfw3-dev libimgui-dev libfreetype-dev libfmt-dev nlohmann-json3-dev libcli11-dev libmd4c-dev
-  libstb-dev zlib1g-dev libboost-dev libboost-context-dev libseccomp-dev
+  libstb-dev zlib1g-dev libsqlite3-dev libboost-dev libboost-context-dev libseccomp-dev
   libegl-dev libgl-dev libegl1 libgl1 libgl1-mesa-dri libegl-mesa0 libglx-mesa0
   fonts-inter fonts-jetbrains-mono
 )

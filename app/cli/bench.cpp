@@ -141,7 +141,7 @@ void check(const BenchArguments& arguments) {
   const bool edit = what == "edit";
   if (!edit && !arguments.lessons.empty()) throw Error("--lesson works only with edit");
   if (!edit && !arguments.backend.empty()) throw Error("--backend works only with edit");
-  if (what != "simt" && what != "ui" && what != "inspect" && !edit) return;
+  if (what != "simt" && what != "ui" && what != "inspect" && what != "profile" && !edit) return;
   if (parse_lab(arguments.lab).elsewhere()) {
     throw Error(fmt::format("--lab does not work with {}, which measures this machine", what));
   }
@@ -169,6 +169,11 @@ int bench(const BenchArguments& arguments, const std::string& program) {
     print_table(part.table, part.json, arguments.format);
     return static_cast<int>(ExitCode::good);
   }
+  if (arguments.what == "profile") {
+    const BenchPart part = bench_profiles();
+    print_table(part.table, part.json, arguments.format);
+    return static_cast<int>(ExitCode::good);
+  }
   const bool edited = !arguments.kernel.empty();
   if (edited && arguments.what.empty())
     throw Error("--kernel needs the name of its lesson before it");
@@ -182,7 +187,7 @@ int bench(const BenchArguments& arguments, const std::string& program) {
     return bench_lessons({&lesson(arguments.what)}, true, arguments.format, bencher);
   } catch (const Error& error) {
     if (error.code() != ExitCode::bad_input) throw;
-    throw Error(fmt::format("{}; besides them: simt, ui, edit, inspect", error.what()));
+    throw Error(fmt::format("{}; besides them: simt, ui, edit, inspect, profile", error.what()));
   }
 }
 
@@ -195,9 +200,9 @@ void add_bench(CLI::App& app, Invocation& invocation) {
       "Time a lesson's kernels; simt: the emulator; ui: pictures and frames of each scene, and the "
       "window; edit: from Ctrl+Enter to an edited kernel's picture; inspect: from a saved CUDA "
       "file to "
-      "its findings");
+      "its findings; profile: opening a trace, and frames of its page");
   command->add_option("WHAT", arguments->what,
-                      "Lesson, simt, ui, edit or inspect (default: all lessons)");
+                      "Lesson, simt, ui, edit, inspect or profile (default: all lessons)");
   add_lab(*command, arguments->lab);
   add_kernel(*command, arguments->kernel);
   command->add_option("--lesson", arguments->lessons, "(edit) only these lessons");

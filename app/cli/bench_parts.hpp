@@ -56,5 +56,7 @@ BenchPart bench_edits(const EditBench& what);
 /// How long `tilestep inspect` takes from a saved file to its findings, sandbox and two other thread orders included, and how
 /// many accesses it traces per second. The peer is the C++ compiler on a file of two headers.
 BenchPart bench_inspections(const std::string& program);
+/// How long a trace of 100,000 events takes to open, and a frame of its page in all of it, zoomed in and while it pans.
+BenchPart bench_profiles();
 
 }  // namespace tilestep::app

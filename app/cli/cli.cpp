@@ -12,6 +12,7 @@
 #include "app/cli/interrupt.hpp"
 #include "app/cli/output.hpp"
 #include "app/keep/capsule.hpp"
+#include "app/profile/trace.hpp"
 #include "kernels/base/lab/assets.hpp"
 #include "kernels/base/lab/meant.hpp"
 #include "kernels/base/simt/error.hpp"
@@ -53,7 +54,8 @@ std::vector<std::string> with_command(CLI::App& app, std::vector<std::string> ar
   }
   const std::vector<std::string> names = command_names(app);
   const bool command = std::find(names.begin(), names.end(), first) != names.end();
-  if (!command && names_capsule(first)) {  // `tilestep FILE`, as a file manager calls it
+  if (!command && (names_capsule(first) ||
+                   profile::names_trace(first))) {  // `tilestep FILE`, as a file manager calls it
     arguments.insert(arguments.begin(), "open");
     return arguments;
   }
@@ -136,9 +138,10 @@ int run_cli(const std::vector<std::string>& arguments, const std::string& progra
       },
       "Show the licenses of the bundled fonts and libraries");
   app.require_subcommand(0, 1);
-  for (const auto add : {add_open, add_list, add_run, add_bench, add_record, add_shot, add_film,
-                         add_site, add_tour, add_verify_recording, add_worksheet, add_exercise,
-                         add_progress, add_worker, add_inspect, add_assembly, add_doctor}) {
+  for (const auto add :
+       {add_open, add_list, add_run, add_bench, add_record, add_shot, add_film, add_site, add_tour,
+        add_verify_recording, add_worksheet, add_exercise, add_progress, add_worker, add_inspect,
+        add_profile, add_assembly, add_doctor}) {
     add(app, invocation);
   }
   try {

@@ -31,6 +31,7 @@ void add_progress(CLI::App& app, Invocation& invocation);
 void add_exercise(CLI::App& app, Invocation& invocation);
 void add_assembly(CLI::App& app, Invocation& invocation);
 void add_inspect(CLI::App& app, Invocation& invocation);
+void add_profile(CLI::App& app, Invocation& invocation);
 void add_doctor(CLI::App& app, Invocation& invocation);
 
 }  // namespace tilestep::app

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 
 #include "app/cli/arguments.hpp"
@@ -7,6 +8,7 @@
 #include "app/cli/output.hpp"
 #include "app/keep/drafts.hpp"
 #include "app/keep/progress.hpp"
+#include "app/shell/profiling.hpp"
 #include "app/window/window.hpp"
 
 namespace tilestep::app {
@@ -39,7 +41,13 @@ void add_kept(const CLI::App& command, LookArguments& look, const KeptSettings& 
 
 int open(const CLI::App& command, LookArguments& look, const std::string& program) {
   WindowOptions options;
+  // A trace of a profiler stands where a capsule does.
+  look.lesson.capsule_file();  // sorts out which word names what is to be opened
+  const std::string file = look.lesson.lesson;
+  const bool trace = holds_trace(file);
+  if (trace) look.lesson.lesson.clear();
   options.shell = look.shell(false);
+  if (trace) options.shell.profiles = std::filesystem::absolute(file);
   const Size size = parse_size(look.size);
   options.width = size.width;
   options.height = size.height;
@@ -59,7 +67,8 @@ int open(const CLI::App& command, LookArguments& look, const std::string& progra
 void add_open(CLI::App& app, Invocation& invocation) {
   auto look = std::make_shared<LookArguments>();
   CLI::App* command = app.add_subcommand(
-      "open", "Open the window at a lesson or a saved capsule (default command)");
+      "open",
+      "Open the window at a lesson, a saved capsule or a profiler's trace (default command)");
   add_look(*command, *look);
   add_labs(*command, look->labs, true);
   command->add_option("--questions", look->questions, "Ask before steps: on or off")

@@ -25,6 +25,7 @@ constexpr KeyLine kLines[] = {
     {"A  B  C  D", "Answer the open question; Esc skips it"},
     {"H", "Home: the course, and what you have done of it"},
     {"Ctrl+O", "Inspect a CUDA file; ← → its requests"},
+    {", .  Home  N", "In a trace: zoom, all of it, next gap; [ ] questions"},
     {"R", "Reset knobs and step"},
     {"↑  ↓  1–9", "Lesson"},
     {"L  [  ]", "Lesson text; previous / next stop"},

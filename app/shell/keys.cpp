@@ -42,6 +42,38 @@ bool trace_key(ShellState& state, Key key, bool shift) {
   }
 }
 
+/// Keys of the page of a trace. Returns false if `key` is none.
+bool profile_key(Profiling& profiling, Key key) {
+  if (profiling.shown() == nullptr) return false;
+  const auto range = profiling.shown()->timeline.range_us();
+  ui::TimelineView& view = profiling.view;
+  const double middle = (view.from_us + view.to_us) / 2;
+  switch (key) {
+    case Key::left:
+    case Key::right:
+      view.pan(key == Key::left ? -0.2 : 0.2, range);
+      return true;
+    case Key::comma:
+    case Key::period:
+      view.zoom(middle, key == Key::comma ? 2 : 0.5, range);
+      return true;
+    case Key::home:
+      profiling.show_all();
+      return true;
+    case Key::n:
+      profiling.next_gap();
+      return true;
+    case Key::bracket_left:
+      profiling.ask(std::max(profiling.question - 1, 0));
+      return true;
+    case Key::bracket_right:
+      profiling.ask(profiling.question + 1);
+      return true;
+    default:
+      return false;
+  }
+}
+
 /// Keys that choose a lesson. Returns false if `key` is none.
 bool lesson_key(Session& session, Key key) {
   const std::size_t count = session.lessons().size(), now = session.chosen();
@@ -182,7 +214,8 @@ void Shell::key(Key key, bool shift) {
   if (key == Key::save) return keep(shift ? Keep::picture_png : Keep::capsule);
   // What is typed into a field is not for us.
   if (ImGui::GetCurrentContext() != nullptr && ImGui::GetIO().WantTextInput) return;
-  if (key == Key::open) return state.choose_inspected();
+  if (key == Key::open) return state.profiles ? state.choose_profile() : state.choose_inspected();
+  if (state.profiles && profile_key(state.profiling, key)) return;
   if (state.inspects && (key == Key::left || key == Key::right)) {
     return state.inspection.choose(state.inspection.chosen() + (key == Key::right ? 1 : -1));
   }
@@ -191,19 +224,19 @@ void Shell::key(Key key, bool shift) {
     state.key_list = true;
     return;
   }
-  if (state.coach.is_on() && !state.home && !state.inspects) {
+  if (state.coach.is_on() && state.shows_lesson()) {
     if (key == Key::escape) return state.coach.end();
     if (key == Key::enter) return state.coach.skip();
   }
   if (key == Key::escape) {
-    return state.home || state.inspects ? state.show_home(false) : state.escape();
+    return state.shows_lesson() ? state.escape() : state.show_home(false);
   }
   if (key >= Key::a && key <= Key::d &&
       state.answer_by_key(static_cast<int>(key) - static_cast<int>(Key::a), shift)) {
     return;
   }
   if (key == Key::h) return state.show_home(!state.home);
-  if (state.home || state.inspects) {
+  if (!state.shows_lesson()) {
     if (lesson_key(state.session, key)) state.show_home(false);
     if (key == Key::t) state.toggle_theme();
     if (key == Key::p) state.set_presenter(!state.ui.look().presenter);

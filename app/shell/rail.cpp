@@ -132,6 +132,15 @@ void ways(ShellState& state, bool narrow) {
       state.show_inspection();
     }
   }
+  if (way_row("profile_row", "Profiler trace", "T",
+              "Open a trace of PyTorch's profiler or Nsight Systems, with six questions",
+              state.profiles, narrow)) {
+    if (state.profiling.file().empty()) {
+      state.choose_profile();
+    } else {
+      state.show_profile();
+    }
+  }
   ui::space(8);
 }
 
@@ -159,7 +168,7 @@ void lessons(ShellState& state, bool narrow) {
     const LessonState& lesson = state.session.lessons()[i];
     const bool chosen = i == state.session.chosen();
     const ImVec2 min = ImGui::GetCursorScreenPos();
-    if (lesson_row(lesson, i, chosen && !state.home && !state.inspects, narrow)) {
+    if (lesson_row(lesson, i, chosen && state.shows_lesson(), narrow)) {
       state.session.choose(i);
       state.show_home(false);
     }

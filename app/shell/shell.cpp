@@ -107,11 +107,13 @@ void Shell::draw(ImVec2 size) {
     draw_home(*state_, layout, size);
   } else if (state_->inspects) {
     draw_inspection(*state_, layout, size);
+  } else if (state_->profiles) {
+    draw_profile(*state_, layout, size);
   } else {
     draw_lesson(*state_, layout);
   }
   ImGui::End();
-  if (!state_->home && !state_->inspects) {
+  if (state_->shows_lesson()) {
     follow_pointer(*state_);
     draw_note(*state_, layout);
     draw_definition(*state_, size);
@@ -154,7 +156,9 @@ bool Shell::update() {
   state_->follow_progress();
   const bool checks = state_->follow_exercise();
   const bool inspected = state_->inspection.update(now_s);
-  return state_->follow_drafts() || inspected || changed || said_enough || asked || checks;
+  const bool profiled = state_->profiling.update();
+  return state_->follow_drafts() || inspected || profiled || changed || said_enough || asked ||
+         checks;
 }
 
 bool Shell::animating() const {
@@ -180,6 +184,7 @@ std::optional<double> Shell::update_due_s() const {
   if (state_->message) due_s = std::min(due_s.value_or(1e300), state_->message->until_s);
   if (const auto look = state_->inspection.due_s(state_->now_s()))
     due_s = std::min(due_s.value_or(1e300), *look);
+  if (state_->profiling.reading()) due_s = std::min(due_s.value_or(1e300), state_->now_s() + 0.05);
   if (const auto drafts = state_->drafts_due_s()) due_s = std::min(due_s.value_or(1e300), *drafts);
   constexpr double kLook_s = 0.25;
   if (state_->exercise_check.running()) {
@@ -220,7 +225,14 @@ bool Shell::inspecting() const {
   return state_->inspects && state_->inspection.running();
 }
 
+void Shell::profile(const std::filesystem::path& file) {
+  state_->profile(file);
+}
+
 std::string Shell::window_title() const {
+  if (state_->profiles && !state_->profiling.file().empty()) {
+    return fmt::format("{} – tilestep", state_->profiling.file().filename().string());
+  }
   if (state_->inspects && !state_->inspection.file().empty()) {
     return fmt::format("{} – tilestep", state_->inspection.file().filename().string());
   }

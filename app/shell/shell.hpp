@@ -29,6 +29,7 @@ struct Capsule;
 enum class Tab { predict, data, measured, kernel, glossary };
 
 struct Inspected;
+struct Profiled;
 
 struct ShellOptions {
   std::string lesson;      ///< empty: kOpeningLesson
@@ -78,6 +79,12 @@ struct ShellOptions {
   int inspect_tab = 0;                          ///< of its page, in the order of kInspectTabs
   /// One that was run already, to be shown.
   std::shared_ptr<const Inspected> inspected = {};
+  /// A trace of another profiler to show at the start; empty: none.
+  std::filesystem::path profiles = {};
+  bool profile_page = false;  ///< begins at the page of traces, without one
+  /// One that was read already, at one of its questions; −1: at none.
+  std::shared_ptr<const Profiled> profiled = {};
+  int profile_question = -1;
   /// Where drafts of kernels are kept; nothing: they are not.
   std::optional<std::filesystem::path> drafts = {};
   /// Where progress is kept; nothing: it is not.
@@ -222,6 +229,8 @@ class Shell {
   void inspect(const std::filesystem::path& file);
   /// While that runs.
   bool inspecting() const;
+  /// Reads a trace of another profiler and shows it.
+  void profile(const std::filesystem::path& file);
   /// Shows a capsule as it was kept; nothing runs until a knob is turned.
   void open(const Capsule& capsule);
   /// The table that is chosen under Data, as far as it is on show. Throws Error (unavailable) if there is none.

@@ -81,6 +81,13 @@ ShellState::ShellState(LabClient& lab, const ShellOptions& options)
     inspect_tab = options.inspect_tab;
     show_inspection();
   }
+  if (!options.profiles.empty()) profile(options.profiles);
+  if (options.profile_page) choose_profile();
+  if (options.profiled) {
+    profiling.show(options.profiled);
+    profiling.ask(options.profile_question);
+    show_profile();
+  }
   if (options.capsule) {
     show(*options.capsule, options.trust);
     desk().edits = desk().edits || options.edits;
@@ -259,14 +266,31 @@ void ShellState::show_home(bool wanted) {
   }
   has_place = has_place || !wanted;
   home = wanted;
-  inspects = false;
+  inspects = profiles = false;
 }
 
 void ShellState::show_inspection() {
   session.stop();
   has_place = has_place || !home;
-  home = false;
+  home = profiles = false;
   inspects = true;
+}
+
+void ShellState::show_profile() {
+  show_inspection();
+  inspects = false;
+  profiles = true;
+}
+
+void ShellState::profile(const std::filesystem::path& file) {
+  profiling.open(file);
+  show_profile();
+}
+
+void ShellState::choose_profile() {
+  profiling.close();
+  profile_types = true;
+  show_profile();
 }
 
 void ShellState::inspect(const std::filesystem::path& file, std::vector<std::string> words) {

@@ -18,6 +18,7 @@
 #include "app/shell/layout.hpp"
 #include "app/shell/owned_kernel.hpp"
 #include "app/shell/palette.hpp"
+#include "app/shell/profiling.hpp"
 #include "app/shell/session.hpp"
 #include "app/shell/shell.hpp"
 #include "kernels/base/workbench/exercise.hpp"
@@ -158,6 +159,11 @@ struct ShellState {
   bool home = false;       ///< the course is on show in place of a lesson
   bool has_place = false;  ///< there is a lesson to continue
   Inspection inspection;
+  Profiling profiling;
+  bool profiles =
+      false;  ///< a profiler's trace, or the choice of one, is on show in place of a lesson
+  bool profile_types = false;  ///< as inspect_types
+  std::array<char, 1024> profile_path{};
   bool inspects = false;  ///< a CUDA file, or the choice of one, is on show in place of a lesson
   int inspect_tab = 0;
   std::string inspect_refused;  ///< why no file could be written
@@ -232,6 +238,13 @@ struct ShellState {
   void inspect(const std::filesystem::path& file, std::vector<std::string> words = {});
   /// Writes a program of *First steps* to the documents folder, unless it is there, and inspects it.
   void open_step(const lab::Exercise& exercise);
+  /// Reads a trace of another profiler and shows it.
+  void profile(const std::filesystem::path& file);
+  /// Shows the page of traces, with the field for a path.
+  void choose_profile();
+  void show_profile();
+  /// A lesson is on show, and neither Home nor a file of the user's.
+  bool shows_lesson() const { return !home && !inspects && !profiles; }
   /// Shows the page of CUDA files, with the field for a path.
   void choose_inspected();
   void show_inspection();
@@ -361,6 +374,7 @@ void draw_rail(ShellState& state, const Layout& layout);
 /// The course with what was done of it, over all of the window beside the rail.
 void draw_home(ShellState& state, const Layout& layout, ImVec2 size);
 void draw_inspection(ShellState& state, const Layout& layout, ImVec2 size);
+void draw_profile(ShellState& state, const Layout& layout, ImVec2 size);
 /// Reads a lesson's text, once.
 void read_guide(const LessonState& lesson, Reading& reading);
 void draw_header(ShellState& state, const Layout& layout);

@@ -72,7 +72,7 @@ class Actor {
  public:
   Actor(Shell& shell, Action action) : shell_(shell), action_(action) {
     for (const ui::MapEntry& part : shell.context().map()) {
-      if (part.id == "picture") picture_ = part;
+      if (part.id == "picture" || part.id == "profile_timeline") picture_ = part;
     }
   }
   /// `comparing`: beside the run itself, and the pointer is on the one or the other.

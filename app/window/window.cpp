@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "app/file.hpp"
+#include "app/shell/profiling.hpp"
 #include "app/window/canvas.hpp"
 #include "app/window/end_signals.hpp"
 #include "app/window/frame_pace.hpp"
@@ -170,6 +171,7 @@ void Window::set_callbacks() {
     if (count == 0) return;
     if (std::filesystem::path(paths[0]).extension() == ".cu")
       return of(window).shell_->inspect(paths[0]);
+    if (holds_trace(paths[0])) return of(window).shell_->profile(paths[0]);
     open_capsule(*of(window).shell_, paths[0]);
   });
   glfwSetWindowRefreshCallback(window_, [](GLFWwindow* window) { of(window).pace_.input(); });

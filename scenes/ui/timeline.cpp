@@ -53,10 +53,11 @@ class TimelineDrawing {
     top_ = min_.y + note_ + px(6);
     const auto count = static_cast<float>(std::max<std::size_t>(timeline.lanes.size(), 1));
     pitch_ = std::clamp((max_.y - top_) / count, px(14), px(56));
+    bottom_ = std::min(max_.y, top_ + pitch_ * count);
   }
 
   bool inside(ImVec2 place) const {
-    return place.x >= left_ && place.x < max_.x && place.y >= top_ && place.y < max_.y;
+    return place.x >= left_ && place.x < max_.x && place.y >= top_ && place.y < bottom_;
   }
   double us_at(float x) const {
     return view_.from_us +
@@ -74,9 +75,9 @@ class TimelineDrawing {
     draw_axis();
     for (const auto& [from, to] : look_.shaded) {
       const float x = place(from), end = std::max(place(to), x + px(2));
-      list().AddRectFilled({x, top_}, {end, max_.y}, color(Role::accent, 0.14f));
-      list().AddLine({x, top_}, {x, max_.y}, color(Role::accent, 0.6f));
-      list().AddLine({end, top_}, {end, max_.y}, color(Role::accent, 0.6f));
+      list().AddRectFilled({x, top_}, {end, bottom_}, color(Role::accent, 0.14f));
+      list().AddLine({x, top_}, {x, bottom_}, color(Role::accent, 0.6f));
+      list().AddLine({end, top_}, {end, bottom_}, color(Role::accent, 0.6f));
     }
     for (std::size_t i = 0; i < timeline_.lanes.size(); ++i) draw_lane(static_cast<int>(i));
     outline(hovered_lane, hovered_span, Role::text, 1.5f);
@@ -110,7 +111,7 @@ class TimelineDrawing {
     const Axis axis{view_.from_us, view_.to_us, false};
     for (const double tick : axis.ticks(std::max(2, static_cast<int>(width() / px(110))))) {
       const float x = std::round(place(tick));
-      list().AddLine({x, top_}, {x, max_.y}, color(Role::grid));
+      list().AddLine({x, top_}, {x, bottom_}, color(Role::grid));
       const std::string said = tick_of(tick);
       const float half = text_size(said, Font::note).x / 2;
       if (x - half >= left_ && x + half <= max_.x)
@@ -149,7 +150,8 @@ class TimelineDrawing {
     const TimelineSpan* one = run.span < 0 ? nullptr : span(index, run.span);
     const std::uint8_t tone = one != nullptr && one->tone != 0 ? one->tone : lane.tone();
     const bool dim = look_.lit_name >= 0 && (one == nullptr || one->name != look_.lit_name);
-    const ImU32 fill = color(tone_role(tone), dim ? 0.35f : 0.9f);
+    // What has no tone of its own stands back.
+    const ImU32 fill = color(tone_role(tone), (dim ? 0.35f : 0.9f) * (tone == 0 ? 0.5f : 1.0f));
     auto [low, high] = area(index, {run.begin_us, run.end_us});
     if (one == nullptr) low.y = high.y - (high.y - low.y) * static_cast<float>(run.share);
     const bool roomy = high.x - low.x > px(4);
@@ -161,7 +163,7 @@ class TimelineDrawing {
     if (room < px(26) || one->name >= static_cast<int>(timeline_.names.size())) return;
     const std::string& name = timeline_.names[static_cast<std::size_t>(one->name)];
     draw_text_in({from, (low.y + high.y - note_) / 2}, fitted(name, Font::note, room), Font::note,
-                 readable_on(color(tone_role(tone))));
+                 tone == 0 ? color(Role::text) : readable_on(color(tone_role(tone))));
   }
 
   /// All spans of the name that is lit, over the rest.
@@ -179,11 +181,13 @@ class TimelineDrawing {
       lit = {look_.lit_name, std::move(of), {}};
       for (const TimelineLane& each : timeline_.lanes) lit.lanes.push_back(each.only(lit.name));
     }
-    for (const TimelineRun& run :
-         lit.lanes[static_cast<std::size_t>(index)].runs(view_.from_us, view_.to_us, columns)) {
+    const TimelineLane& chosen = lit.lanes[static_cast<std::size_t>(index)];
+    if (chosen.spans().empty()) return;
+    const std::uint8_t own = chosen.spans().front().tone, tone = own != 0 ? own : lane.tone();
+    for (const TimelineRun& run : chosen.runs(view_.from_us, view_.to_us, columns)) {
       auto [low, high] = area(index, {run.begin_us, run.end_us});
       if (run.span < 0) low.y = high.y - (high.y - low.y) * static_cast<float>(run.share);
-      list().AddRectFilled(low, high, color(tone_role(lane.tone())));
+      list().AddRectFilled(low, high, color(tone_role(tone)));
     }
   }
 
@@ -214,7 +218,7 @@ class TimelineDrawing {
   TimelineView& view_;
   const TimelineLook& look_;
   ImVec2 min_, max_;
-  float note_ = 0, left_ = 0, top_ = 0, pitch_ = 0;
+  float note_ = 0, left_ = 0, top_ = 0, bottom_ = 0, pitch_ = 0;
 };
 
 struct Drag {
