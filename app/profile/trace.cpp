@@ -83,7 +83,7 @@ std::string short_name(std::string_view name) {
 }
 
 std::string short_type(std::string_view type) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kTypes = {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kTypeNames = {
       {{"c10::BFloat16", "bf16"},
        {"c10::Half", "fp16"},
        {"float", "fp32"},
@@ -98,7 +98,7 @@ std::string short_type(std::string_view type) {
        {"long", "int64"},
        {"bool", "bool"},
        {"c10::complex<float>", "complex64"}}};
-  for (const auto& [long_name, name] : kTypes) {
+  for (const auto& [long_name, name] : kTypeNames) {
     if (type == long_name) return std::string(name);
   }
   const bool of_tensor = type.starts_with("c10::") || type.starts_with("at::");

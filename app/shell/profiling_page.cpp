@@ -298,11 +298,11 @@ void draw_profile(ShellState& state, const Layout& layout, ImVec2 size) {
                         ImGuiWindowFlags_NoScrollbar);
   ImGui::PopStyleColor();
   Profiling& profiling = state.profiling;
-  const Profiled* shown = profiling.shown();
   if (profiling.file().empty()) {
     draw_profile_chooser(state);
   } else {
-    draw_profile_head(state, shown);
+    draw_profile_head(state, profiling.shown());
+    const Profiled* shown = profiling.shown();  // a button may have closed it
     const ImVec2 from = ImGui::GetCursorScreenPos();
     if (shown != nullptr) {
       draw_panes(state, *shown, from, {right, size.y - margin});

@@ -5,6 +5,7 @@
 #include <functional>
 #include <span>
 
+#include "app/shell/profiling.hpp"
 #include "kernels/catalog.hpp"
 #include "tests/app/shell/inspected.hpp"
 #include "tests/app/shell/stage.hpp"
@@ -86,6 +87,14 @@ const std::vector<Scenario>& scenarios() {
        [](ShellOptions& options) {
          options.inspected = std::make_shared<const Inspected>(tests::inspected());
        },
+       [](Stage&) {}},
+      {"a profiler's trace",
+       [](ShellOptions& options) {
+         options.profiled = open_profile_example("decode");
+         options.profile_question = 2;
+       },
+       [](Stage&) {}},
+      {"choice of a trace", [](ShellOptions& options) { options.profile_page = true; },
        [](Stage&) {}},
       {"choice of a CUDA file", nothing, [](Stage& stage) { press(stage, {Key::open}); }},
       {"a CUDA file that is not there", nothing,
