@@ -69,7 +69,8 @@ std::optional<std::int64_t> ns_of(const std::string& us) {
     const std::size_t end = std::min(point, us.size());
     const auto read = std::from_chars(us.data(), us.data() + end, whole);
     if (read.ec != std::errc() || read.ptr != us.data() + end) return std::nullopt;
-    if (std::abs(whole) > (std::int64_t{1} << 52)) return std::nullopt;
+    constexpr std::int64_t kMost = std::int64_t{1} << 52;
+    if (whole > kMost || whole < -kMost) return std::nullopt;
     std::int64_t parts = 0, unit = 100;
     for (std::size_t i = end + 1; i < us.size() && unit > 0; ++i, unit /= 10)
       parts += unit * (us[i] - '0');

@@ -220,18 +220,23 @@ class Answers {
 
   Answer shape() const {
     Answer answer = begun("shape", "Shape");
-    for (const KernelUse& use : numbers_.kernels) {
+    struct Given {
       Times times;
       const Event* longest = nullptr;
-      for (const Event* each : kernels_) {
-        if (each->name != use.name || each->op < 0 || event(each->op).shape < 0) continue;
-        const std::string& dims =
-            trace_.shapes[static_cast<std::size_t>(event(each->op).shape)].dims;
-        if (dims.empty()) continue;
-        times[dims] += ns_of(*each);
-        if (longest == nullptr || each->ns() > longest->ns()) longest = each;
-      }
-      if (times.empty()) continue;
+    };
+    std::map<int, Given> by_kernel;
+    for (const Event* each : kernels_) {
+      if (each->op < 0 || event(each->op).shape < 0) continue;
+      const std::string& dims = trace_.shapes[static_cast<std::size_t>(event(each->op).shape)].dims;
+      if (dims.empty()) continue;
+      Given& given = by_kernel[each->name];
+      given.times[dims] += ns_of(*each);
+      if (given.longest == nullptr || each->ns() > given.longest->ns()) given.longest = each;
+    }
+    for (const KernelUse& use : numbers_.kernels) {
+      const auto found = by_kernel.find(use.name);
+      if (found == by_kernel.end()) continue;
+      const auto& [times, longest] = found->second;
       const std::string dims = ranked(times).front().first;
       answer.text =
           fmt::format("{}, {} of the time, was launched by {} with the operands {}.",
@@ -241,7 +246,7 @@ class Answers {
         answer.text += fmt::format(
             " {} is no multiple of 8, which tensor cores' loads of 16 bytes want.", odd);
       answer.kernel = use.name;
-      answer.shown = Stretch{longest->begin_ns, longest->end_ns};
+      answer.shown = {longest->begin_ns, longest->end_ns};
       return answer;
     }
     answer.known = false;

@@ -79,7 +79,7 @@ lab::Table kernel_table(const Trace& trace, const Numbers& numbers, std::size_t 
       "Kernels by time",
       {lab::column("kernel", "kernel"), lab::whole("launches", "launches"),
        lab::real("total_us", "total", "µs", 1), lab::real("mean_us", "mean", "µs", 2),
-       lab::real("share", "of the time", "%", 1), lab::real("bound", "without it", "×", 2),
+       lab::real("share", "of the time", "%", 1), lab::real("bound", "Amdahl's bound", "×", 2),
        lab::whole("graph", "of graphs"), lab::column("grid", "grid"), lab::column("block", "block"),
        lab::whole("registers", "registers"), lab::whole("shared", "shared memory", "bytes"),
        lab::real("occupancy", "occupancy (estimate)", "%", 0)}};
@@ -127,10 +127,10 @@ lab::Table host_table(const Trace& trace, const Numbers& numbers) {
 }
 
 lab::Table step_table(const Numbers& numbers) {
-  lab::Table table{"steps",
-                   "Steps and launches",
-                   {lab::column("what", "what"), lab::real("value", "value", "", 3),
-                    lab::column("unit", "unit")}};
+  lab::Table table{
+      "steps",
+      "Steps and launches",
+      {lab::column("what", "what"), lab::column("value", "value"), lab::column("unit", "unit")}};
   if (!numbers.steps.each.empty()) {
     table.add({fmt::format("steps “{}”", numbers.steps.name), std::ssize(numbers.steps.each), ""});
     table.add({"a step, median", ms(numbers.steps.median_ns), "ms"});

@@ -105,7 +105,7 @@ TEST_CASE("the rail has the lesson that is open in sight, and names what it shor
       const auto row = stage.part("lesson_" + last);
       CHECK(row["rect"] == row["raw"]);
       if (size.x > 1200 || text_scale > 1) continue;
-      // The numbers of the narrow rail: Tab comes to Home, any file and the first lesson, the pointer to the last.
+      // The numbers of the narrow rail: Tab comes to Home, any file, a trace and the first lesson, the pointer to the last.
       const auto said = [&](const std::string& words) {
         stage.frame(size);
         const auto& texts = stage.shell.context().texts();
@@ -117,6 +117,8 @@ TEST_CASE("the rail has the lesson that is open in sight, and names what it shor
       CHECK(said("The course"));
       stage.shell.key(Key::tab, false);
       CHECK(said("Run a .cu file"));
+      stage.shell.key(Key::tab, false);
+      CHECK(said("Open a trace"));
       stage.shell.key(Key::tab, false);
       CHECK(said(scenes::course().front().title));
       const auto rect = row["rect"].get<std::vector<float>>();
