@@ -82,10 +82,6 @@ std::string said_of(const Times& times, double all_ns) {
   return said;
 }
 
-double ns_of(const Event& event) {
-  return static_cast<double>(event.ns());
-}
-
 class Answers {
  public:
   Answers(const Trace& trace, const Numbers& numbers) : trace_(trace), numbers_(numbers) {
@@ -108,8 +104,21 @@ class Answers {
     return numbers_.kernels.empty() ? nullptr : &numbers_.kernels.front();
   }
   const Event& event(int index) const { return trace_.events[static_cast<std::size_t>(index)]; }
+  /// Short enough for a sentence.
   std::string name(int index) const {
-    return short_name(trace_.names[static_cast<std::size_t>(index)]);
+    constexpr std::size_t kMost = 48;
+    std::string name = short_name(trace_.names[static_cast<std::size_t>(index)]);
+    if (name.size() <= kMost) return name;
+    name.resize(kMost);
+    while (!name.empty() && (static_cast<unsigned char>(name.back()) & 0xC0) == 0x80)
+      name.pop_back();
+    if (!name.empty() && (static_cast<unsigned char>(name.back()) & 0x80) != 0) name.pop_back();
+    return name + "…";
+  }
+  /// As much of it as lies in the stretch.
+  double ns_of(const Event& each) const {
+    return static_cast<double>(std::min(each.end_ns, numbers_.stretch.to_ns) -
+                               std::max(each.begin_ns, numbers_.stretch.from_ns));
   }
 
   Stretch stretch_of(int index) const { return {event(index).begin_ns, event(index).end_ns}; }

@@ -82,17 +82,25 @@ lab::Table kernel_table(const Trace& trace, const Numbers& numbers, std::size_t 
        lab::real("share", "of the time", "%", 1), lab::real("bound", "Amdahl's bound", "×", 2),
        lab::whole("graph", "of graphs"), lab::column("grid", "grid"), lab::column("block", "block"),
        lab::whole("registers", "registers"), lab::whole("shared", "shared memory", "bytes"),
-       lab::real("occupancy", "occupancy (estimate)", "%", 0)}};
+       lab::real("occupancy", "occupancy (estimate)", "%", 0), lab::column("operator", "operator"),
+       lab::column("operands", "operands"), lab::column("types", "types")}};
   for (std::size_t i = 0; i < numbers.kernels.size() && i < top; ++i) {
     const KernelUse& use = numbers.kernels[i];
     const Launch launch =
         use.launch < 0 ? Launch() : trace.launches[static_cast<std::size_t>(use.launch)];
+    // Of its longest launch, as its grid is.
+    const int op = trace.events[static_cast<std::size_t>(use.longest)].op;
+    const Event* by = op < 0 ? nullptr : &trace.events[static_cast<std::size_t>(op)];
+    const Shape given = by == nullptr || by->shape < 0
+                            ? Shape()
+                            : trace.shapes[static_cast<std::size_t>(by->shape)];
     const auto known = [](auto value) { return value < 0 ? lab::Cell() : lab::Cell(value); };
     table.add({short_name(trace.names[static_cast<std::size_t>(use.name)]), use.launches,
                us(use.ns), us(use.ns) / static_cast<double>(use.launches), 100 * use.share,
                use.bound() < 1000 ? lab::Cell(use.bound()) : lab::Cell(), use.of_graph,
                three(launch.grid), three(launch.block), known(launch.registers),
-               known(launch.shared_bytes), known(launch.occupancy_percent)});
+               known(launch.shared_bytes), known(launch.occupancy_percent),
+               by == nullptr ? std::string() : trace.name_of(*by), given.dims, given.types});
   }
   return table;
 }

@@ -80,8 +80,10 @@ class Lanes {
       const Event& event = trace_.events[static_cast<std::size_t>(index)];
       if (!takes(event) || (outermost && event.begin_ns < until_ns)) continue;
       until_ns = event.end_ns;
+      constexpr std::uint8_t kCopies = 4;
+      const bool copies = event.kind == Kind::copy || event.kind == Kind::fill;
       spans.push_back({us_of(event.begin_ns), us_of(event.end_ns), event.name, index,
-                       profiled_.tone_of(event.name)});
+                       copies ? kCopies : profiled_.tone_of(event.name)});
     }
     if (spans.empty()) return;
     if (std::ssize(profiled_.timeline.lanes) >= kMostLanes) {
@@ -89,7 +91,10 @@ class Lanes {
       return;
     }
     const int lane = static_cast<int>(profiled_.timeline.lanes.size());
-    profiled_.timeline.lanes.emplace_back(name, std::move(spans));
+    // Work of a device that has no tone of its own has this one; what a host does stands back.
+    constexpr std::uint8_t kWork = 5;
+    const bool device = trace_.tracks[static_cast<std::size_t>(track)].of_device;
+    profiled_.timeline.lanes.emplace_back(name, std::move(spans), device ? kWork : std::uint8_t{0});
     int place = 0;
     for (const TimelineSpan& span : profiled_.timeline.lanes.back().spans())
       profiled_.places[static_cast<std::size_t>(span.id)] = {lane, place++};

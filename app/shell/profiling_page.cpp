@@ -51,7 +51,7 @@ Row press_row(const std::string& id, float height) {
 }
 
 Role tone_role_of(std::uint8_t tone) {
-  return tone == 0 ? Role::muted : static_cast<Role>(static_cast<int>(Role::blue) + tone - 1);
+  return tone == 0 ? Role::sky : static_cast<Role>(static_cast<int>(Role::blue) + tone - 1);
 }
 
 void draw_questions(Profiling& profiling, const Profiled& shown) {
@@ -182,9 +182,9 @@ void draw_timeline(Profiling& profiling, const Profiled& shown) {
                                                  {room.x, std::max(room.y - foot, px(60))}, look);
   if (events.pinned) profiling.pin(profiling.view.lane, profiling.view.span);
   std::string said =
-      "The wheel zooms, dragging pans, and a click pins a span.\nKeys: ← → pan, comma and period "
-      "zoom, "
-      "Home all of it, N next gap, [ ] questions.";
+      "Wheel: zoom; drag: pan; click: pin. Among many narrow spans, height is the time's busy "
+      "share.\n"
+      "Keys: ← → pan, comma and period zoom, Home all of it, N next gap, [ ] questions.";
   if (events.span >= 0) {
     said = shown.said_of(shown.timeline.lanes[static_cast<std::size_t>(events.lane)]
                              .spans()[static_cast<std::size_t>(events.span)]

@@ -52,7 +52,7 @@ class TimelineDrawing {
     left_ = min_.x + std::min(names + px(12), size.x * 0.22f);
     top_ = min_.y + note_ + px(6);
     const auto count = static_cast<float>(std::max<std::size_t>(timeline.lanes.size(), 1));
-    pitch_ = std::clamp((max_.y - top_) / count, px(14), px(56));
+    pitch_ = std::clamp((max_.y - top_) / count, px(14), px(72));
     bottom_ = std::min(max_.y, top_ + pitch_ * count);
   }
 
@@ -140,8 +140,17 @@ class TimelineDrawing {
     list().AddLine({left_, y + pitch_}, {max_.x, y + pitch_}, color(Role::grid));
     list().PushClipRect({left_, top_}, max_, true);
     const int columns = std::max(static_cast<int>(width() / px(1.5f)), 1);
-    for (const TimelineRun& run : lane.runs(view_.from_us, view_.to_us, columns))
+    // Where there are few, even the narrowest is seen by itself; among many its height is its share of its column.
+    const bool few = lane.first_from(view_.to_us) - lane.first_from(view_.from_us) < columns / 2;
+    const double column_us = (view_.to_us - view_.from_us) / columns;
+    for (TimelineRun run : lane.runs(view_.from_us, view_.to_us, columns)) {
+      const double lasts = run.end_us - run.begin_us;
+      if (!few && run.span >= 0 && lasts < column_us) {
+        run.share = lasts / column_us;
+        run.span = -1;
+      }
       draw_run(index, lane, run);
+    }
     if (look_.lit_name >= 0) draw_lit(index, lane, columns);
     list().PopClipRect();
   }

@@ -175,6 +175,9 @@ TEST_CASE("a report's tables say what the numbers do", "[profile]") {
   }
   CHECK(report.table("kernels")->rows.size() == 1);
   CHECK(report.table("kernels")->text(0, 0) == "Kernel<float, Tile<8> >");
+  CHECK(report.table("kernels")->text(0, 12) == "aten::mm");
+  CHECK(report.table("kernels")->text(0, 13) == "8×4097, 4097×64");
+  CHECK(report.table("kernels")->text(0, 14) == "bf16");
   CHECK(report.table("copies")->text(0, 4) == "25.0");  // 500,000 bytes in 20 µs
   CHECK(lab::report_from_json(lab::to_json(report)).table("gaps")->rows.size() ==
         report.table("gaps")->rows.size());
