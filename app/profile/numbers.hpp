@@ -108,6 +108,7 @@ struct Answer {
   std::string record;  ///< how to record a trace that says more; empty: it says all
   Stretch shown;  ///< what it is about: a gap, a launch, a step; the whole stretch, if nothing less
   int kernel = -1;  ///< name of the kernel it is about
+  int event = -1;   ///< a launch of that kernel; −1: none in particular
 };
 std::vector<Answer> answers_of(const Trace& trace, const Numbers& numbers);
 

@@ -121,10 +121,17 @@ class Answers {
                                std::max(each.begin_ns, numbers_.stretch.from_ns));
   }
 
+  /// The answer is about this launch, which the timeline shows.
+  void point(Answer& answer, int index) const {
+    answer.event = index;
+    answer.kernel = event(index).name;
+    answer.shown = stretch_of(index);
+  }
+  int index_of(const Event& each) const { return static_cast<int>(&each - trace_.events.data()); }
   Stretch stretch_of(int index) const { return {event(index).begin_ns, event(index).end_ns}; }
 
   Answer begun(const char* id, const char* title) const {
-    Answer answer{id, title, {}, true, {}, numbers_.stretch, -1};
+    Answer answer{id, title, {}, true, {}, numbers_.stretch, -1, -1};
     if (const KernelUse* kernel = top()) answer.kernel = kernel->name;
     return answer;
   }
@@ -222,8 +229,8 @@ class Answers {
       answer.text += fmt::format(" {} comes from CUDA graphs, whose launch hides the operator.",
                                  percent_of(graphs));
     const Event& shown = *longest[first.first];
-    answer.shown = Stretch{std::min(event(shown.op).begin_ns, shown.begin_ns), shown.end_ns};
-    answer.kernel = shown.name;
+    point(answer, index_of(shown));
+    answer.shown.from_ns = std::min(event(shown.op).begin_ns, shown.begin_ns);
     return answer;
   }
 
@@ -254,8 +261,7 @@ class Answers {
       if (const std::string odd = not_of_eight(dims); !odd.empty())
         answer.text += fmt::format(
             " {} is no multiple of 8, which tensor cores' loads of 16 bytes want.", odd);
-      answer.kernel = use.name;
-      answer.shown = {longest->begin_ns, longest->end_ns};
+      point(answer, index_of(*longest));
       return answer;
     }
     answer.known = false;
@@ -315,7 +321,7 @@ class Answers {
     if (by_op == 0)
       answer.record = kineto() ? "record_shapes=True, which has the types of all inputs"
                                : "torch.autograd.profiler.emit_nvtx(record_shapes=True)";
-    if (answer.kernel >= 0) answer.shown = stretch_of(top()->longest);
+    point(answer, top()->longest);
     return answer;
   }
 
@@ -338,7 +344,7 @@ class Answers {
         said_by(kFamilies, trace_.names[static_cast<std::size_t>(use->name)]);
     if (!family.empty()) answer.text += fmt::format(" By its name it is {}.", family);
     if (use->launch >= 0) answer.text += launch_of(*use);
-    answer.shown = stretch_of(use->longest);
+    point(answer, use->longest);
     return answer;
   }
 

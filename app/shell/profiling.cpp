@@ -138,6 +138,18 @@ std::string Profiled::said_of(int index) const {
       profile::time_of(event.ns()), profile::time_of(event.begin_ns), trace.track_of(event).name);
   std::string more;
   const auto add = [&](const std::string& words) { more += (more.empty() ? "" : "; ") + words; };
+  if (event.bytes >= 0) add(fmt::format("{} bytes", event.bytes));
+  if (event.op >= 0) {
+    const Event& op = trace.events[static_cast<std::size_t>(event.op)];
+    const std::string dims =
+        op.shape < 0 ? std::string() : " " + trace.shapes[static_cast<std::size_t>(op.shape)].dims;
+    add("in " + trace.name_of(op) + dims);
+  }
+  if (event.call >= 0) {
+    const Event& call = trace.events[static_cast<std::size_t>(event.call)];
+    add(fmt::format("{} began {} before", trace.name_of(call),
+                    profile::time_of(event.begin_ns - call.begin_ns)));
+  }
   if (event.launch >= 0) {
     const profile::Launch& launch = trace.launches[static_cast<std::size_t>(event.launch)];
     if (launch.grid[0] > 0) {
@@ -148,18 +160,6 @@ std::string Profiled::said_of(int index) const {
                       std::max<std::int64_t>(launch.block[2], 1)));
     }
     if (launch.registers >= 0) add(fmt::format("{} registers", launch.registers));
-  }
-  if (event.bytes >= 0) add(fmt::format("{} bytes", event.bytes));
-  if (event.call >= 0) {
-    const Event& call = trace.events[static_cast<std::size_t>(event.call)];
-    add(fmt::format("{} began {} before", trace.name_of(call),
-                    profile::time_of(event.begin_ns - call.begin_ns)));
-  }
-  if (event.op >= 0) {
-    const Event& op = trace.events[static_cast<std::size_t>(event.op)];
-    const std::string dims =
-        op.shape < 0 ? std::string() : " " + trace.shapes[static_cast<std::size_t>(op.shape)].dims;
-    add("in " + trace.name_of(op) + dims);
   }
   if (event.shape >= 0) add(trace.shapes[static_cast<std::size_t>(event.shape)].dims);
   return more.empty() ? said : said + "\n" + more;
@@ -239,6 +239,8 @@ bool Profiling::update() {
   try {
     shown_ = read_.get();
     show_all();
+  } catch (const std::bad_alloc&) {
+    failure_ = "there is not enough memory for this trace; record fewer steps of the program";
   } catch (const std::exception& error) {
     failure_ = error.what();
   }
@@ -258,6 +260,9 @@ void Profiling::ask(int which) {
             shown_->timeline.range_us());
   view.lane = view.span = -1;
   lit = answer.kernel;
+  if (answer.event < 0) return;
+  const auto [lane, span] = shown_->places[static_cast<std::size_t>(answer.event)];
+  if (lane >= 0) pin(lane, span);
 }
 
 void Profiling::show_all() {

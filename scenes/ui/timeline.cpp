@@ -204,8 +204,10 @@ class TimelineDrawing {
     const TimelineSpan* shown = span(lane, index);
     if (shown == nullptr || shown->end_us < view_.from_us || shown->begin_us > view_.to_us) return;
     const auto [low, high] = area(lane, *shown);
+    list().PushClipRect({left_ - px(2), top_ - px(2)}, {max_.x, max_.y}, true);
     list().AddRect({low.x - 1, low.y - 1}, {high.x + 1, high.y + 1}, color(role), px(2), 0,
                    px(thickness));
+    list().PopClipRect();
   }
 
   /// From the end of the call to the begin of what it launched.

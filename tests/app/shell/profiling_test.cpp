@@ -115,6 +115,8 @@ TEST_CASE(
   stage.shell.key(Key::home, false);
   for (int i = 0; i < 5; ++i) stage.shell.key(Key::bracket_right, false);
   stage.frame();
+  CHECK(contains(stage.part("profile_said")["label"].get<std::string>(), "gate: "));
+  stage.click("kernel_1");  // pins nothing any more
   const auto lane = stage.part("lane_3")["rect"].get<std::vector<float>>();
   const auto area = stage.part("profile_timeline")["rect"].get<std::vector<float>>();
   for (float x = area[0] + area[2] * 0.4f; x < area[0] + area[2] * 0.8f; x += 4) {
