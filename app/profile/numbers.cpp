@@ -165,13 +165,18 @@ class Counter {
   void find_gaps(int device, const std::vector<std::pair<Stretch, int>>& works,
                  const std::vector<Stretch>& busy) {
     std::size_t work = 0;
+    int last = -1;  // the work before the gap that ended last
     for (std::size_t i = 1; i < busy.size(); ++i) {
-      while (work < works.size() && works[work].first.from_ns < busy[i].from_ns) ++work;
+      for (; work < works.size() && works[work].first.from_ns < busy[i].from_ns; ++work) {
+        if (last < 0 || event(works[work].second).end_ns >= event(last).end_ns)
+          last = works[work].second;
+      }
       Gap gap{{busy[i - 1].to_ns, busy[i].from_ns}, device};
       if (work < works.size()) gap.next = works[work].second;
       const int call = gap.next < 0 ? -1 : event(gap.next).call;
       if (call >= 0) {
-        gap.late = event(call).end_ns > gap.idle.from_ns;
+        // What one call launched, a graph's kernels, the host has launched together.
+        gap.late = event(call).end_ns > gap.idle.from_ns && (last < 0 || event(last).call != call);
         const auto& calls = calls_[event(call).track];
         const auto here = std::lower_bound(calls.begin(), calls.end(), call);
         if (here != calls.begin()) gap.before = *(here - 1);

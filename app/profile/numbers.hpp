@@ -60,6 +60,7 @@ struct KernelUse {
   int launch = -1;       ///< in Trace::launches, of the longest
   int launch_kinds = 0;  ///< different grids, blocks and registers
   double share = 0;      ///< of the stretch
+  std::int64_t mean_ns() const { return (ns + launches / 2) / launches; }
   /// Amdahl's bound: how much faster the stretch would be without it.
   double bound() const { return share < 1 ? 1 / (1 - share) : 1e9; }
 };

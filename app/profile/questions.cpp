@@ -337,9 +337,8 @@ class Answers {
     }
     answer.text = fmt::format(
         "{}: {} of {} on average, {} of the {}: without it the whole were at most {:.2f}× as fast.",
-        name(use->name), plural(use->launches, "launch", "launches"),
-        time_of(use->ns / use->launches), percent_of(use->share), time_of(numbers_.stretch.ns()),
-        std::min(use->bound(), 999.0));
+        name(use->name), plural(use->launches, "launch", "launches"), time_of(use->mean_ns()),
+        percent_of(use->share), time_of(numbers_.stretch.ns()), std::min(use->bound(), 999.0));
     const std::string family =
         said_by(kFamilies, trace_.names[static_cast<std::size_t>(use->name)]);
     if (!family.empty()) answer.text += fmt::format(" By its name it is {}.", family);
@@ -399,9 +398,7 @@ class Answers {
                                    plural(wait.count, "call"), name(wait.name));
       }
     }
-    answer.text +=
-        ". How requests were batched and queued no trace of a GPU says: that is in the serving "
-        "engine's metrics.";
+    answer.text += ". Batches and queues are in a serving engine's metrics, not in a GPU's trace.";
     return answer;
   }
 

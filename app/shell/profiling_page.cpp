@@ -134,7 +134,7 @@ void draw_kernels(Profiling& profiling, const Profiled& shown) {
           "{}\n{} launches, {} on average; {} from CUDA graphs\nwithout it the whole were at most "
           "{:.2f}× as fast",
           shown.trace.names[static_cast<std::size_t>(use.name)], use.launches,
-          profile::time_of(use.ns / use.launches), use.of_graph, std::min(use.bound(), 999.0)));
+          profile::time_of(use.mean_ns()), use.of_graph, std::min(use.bound(), 999.0)));
     }
     ui::map(fmt::format("kernel_{}", i + 1), name, lit ? "lit" : value, row.min, row.max);
     if (row.pressed) profiling.light(use.name);

@@ -120,6 +120,22 @@ TEST_CASE("shares, gaps and kernels are those that counting each microsecond giv
   }
 }
 
+TEST_CASE("between the kernels of a graph the host is not late", "[profile]") {
+  const tests::TemporaryFolder folder;
+  nlohmann::json events = {
+      tests::chrome_event("cuda_runtime", "cudaGraphLaunch", 1, 1, 0, 100, {{"correlation", 1}}),
+      tests::chrome_event("kernel", "a", 0, 7, 10, 10, {{"correlation", 1}}),
+      tests::chrome_event("kernel", "b", 0, 7, 30, 10, {{"correlation", 1}}),
+      tests::chrome_event("cuda_runtime", "cudaLaunchKernel", 1, 1, 110, 5, {{"correlation", 2}}),
+      tests::chrome_event("kernel", "c", 0, 7, 120, 10, {{"correlation", 2}})};
+  tests::write_text(folder.path() / "trace.json", events.dump());
+  const Numbers numbers = numbers_of(read_trace(folder.path() / "trace.json"));
+  CHECK(numbers.all_gaps.count == 2);
+  CHECK(numbers.late_gaps.count == 1);
+  CHECK(numbers.late_gaps.ns == 80'000);
+  CHECK(numbers.graph_kernels == 2);
+}
+
 TEST_CASE("the six questions are answered from the trace, or say how to record it", "[profile]") {
   const tests::TemporaryFolder folder;
   const Trace trace = kineto_example(folder);
