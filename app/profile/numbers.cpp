@@ -334,7 +334,10 @@ Numbers numbers_of(const Trace& trace, std::optional<Stretch> stretch) {
 }
 
 std::string time_of(std::int64_t ns) {
-  const auto value = static_cast<double>(ns);
+  return time_of(static_cast<double>(ns));
+}
+
+std::string time_of(double value) {
   const auto said = [](double number, const char* unit) {
     const double size = std::abs(number);
     return fmt::format("{:.{}f} {}", number, size >= 100 ? 0 : size >= 10 ? 1 : 2, unit);
@@ -342,7 +345,7 @@ std::string time_of(std::int64_t ns) {
   if (std::abs(value) >= 1e9) return said(value * 1e-9, "s");
   if (std::abs(value) >= 1e6) return said(value * 1e-6, "ms");
   if (std::abs(value) >= 1e3) return said(value * 1e-3, "µs");
-  return fmt::format("{} ns", ns);
+  return fmt::format("{:.0f} ns", value);
 }
 
 std::string percent_of(double share) {

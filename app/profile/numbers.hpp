@@ -60,7 +60,7 @@ struct KernelUse {
   int launch = -1;       ///< in Trace::launches, of the longest
   int launch_kinds = 0;  ///< different grids, blocks and registers
   double share = 0;      ///< of the stretch
-  std::int64_t mean_ns() const { return (ns + launches / 2) / launches; }
+  double mean_ns() const { return static_cast<double>(ns) / static_cast<double>(launches); }
   /// Amdahl's bound: how much faster the stretch would be without it.
   double bound() const { return share < 1 ? 1 / (1 - share) : 1e9; }
 };
@@ -118,6 +118,7 @@ lab::Report report_of(const Trace& trace, const Numbers& numbers, std::size_t to
 
 /// "1.23 ms"
 std::string time_of(std::int64_t ns);
+std::string time_of(double ns);
 std::string percent_of(double share);
 
 }  // namespace tilestep::profile
