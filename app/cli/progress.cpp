@@ -47,6 +47,10 @@ void add_rows(lab::Table& table, const Progress& progress, const std::vector<lab
     add(done.asked.size());
     add(static_cast<std::size_t>(count_known(done.exercises, exercises)));
     add(exercises.size());
+    const CasePoints cases = points_of_cases(done.cases);
+    add(static_cast<std::size_t>(cases.tries));
+    add(static_cast<std::size_t>(cases.points));
+    add(static_cast<std::size_t>(cases.cases) * 100);
     table.add(std::move(cells));
   };
   std::vector<std::string> steps;
@@ -66,7 +70,10 @@ std::vector<lab::Column> columns() {
           lab::whole("questions_right", "questions right"),
           lab::whole("questions_asked", "answered"),
           lab::whole("exercises_solved", "exercises solved"),
-          lab::whole("exercises", "of")};
+          lab::whole("exercises", "of"),
+          lab::whole("fixes_tried", "fixes tried"),
+          lab::whole("case_points", "points of cases"),
+          lab::whole("case_points_of", "of")};
 }
 
 /// One table of all the files that were handed in, a student a file.

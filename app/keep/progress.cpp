@@ -5,6 +5,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "app/file.hpp"
@@ -27,7 +29,10 @@ constexpr std::pair<const char*, std::set<std::string> Lesson::*> kMembers[] = {
     {"stops", &Lesson::stops},
     {"right", &Lesson::right},
     {"asked", &Lesson::asked},
-    {"exercises", &Lesson::exercises}};
+    {"exercises", &Lesson::exercises},
+    {"cases", &Lesson::cases}};
+
+constexpr int kTry = 15;
 
 /// Of the file at `path` for this process alone, as long as it lives.
 class Lock {
@@ -61,10 +66,31 @@ void Progress::add(const Progress& more) {
   }
 }
 
+CasePoints points_of_cases(const std::set<std::string>& cases) {
+  std::map<std::string, std::pair<int, int>> best;  // tries and points, by case
+  CasePoints all;
+  for (const std::string& one : cases) {
+    const std::size_t colon = one.find(':'), equals = one.rfind(" = ");
+    if (colon == std::string::npos || equals == std::string::npos) continue;
+    auto& [tries, points] = best[one.substr(0, colon)];
+    ++tries;
+    ++all.tries;
+    points = std::max(points, std::clamp(std::atoi(one.c_str() + equals + 3), 0, 100));
+  }
+  all.cases = static_cast<int>(best.size());
+  for (const auto& [name, its] : best) {
+    all.points += std::max(0, its.second - kTry * (its.first - 1));
+  }
+  return all;
+}
+
 std::string progress_text(const Progress& progress) {
   json all = json::object();
   for (const auto& [id, lesson] : progress.lessons) {
-    for (const auto& [name, member] : kMembers) all[id][name] = lesson.*member;
+    for (const auto& [name, member] : kMembers) {
+      // Few lessons have cases.
+      if (member != &Lesson::cases || !lesson.cases.empty()) all[id][name] = lesson.*member;
+    }
   }
   return json{{kProgressMark, kProgressVersion}, {"lessons", all}}.dump(
              1, ' ', false, nlohmann::json::error_handler_t::replace) +

@@ -16,6 +16,7 @@ struct Progress {
     std::set<std::string> right = {};      ///< kinds of questions that were once answered right
     std::set<std::string> asked = {};      ///< kinds of questions that were answered
     std::set<std::string> exercises = {};  ///< solved, "coalescing/pad-the-tile"
+    std::set<std::string> cases = {};  ///< fixes that were tried: "case-1: use-bf16 = 35" points
     bool operator==(const Lesson&) const = default;
   };
   std::map<std::string, Lesson> lessons;
@@ -23,6 +24,12 @@ struct Progress {
   void add(const Progress& more);
   bool operator==(const Progress&) const = default;
 };
+
+/// What a learner's cases come to. Each try after the first costs a case 15 points.
+struct CasePoints {
+  int cases = 0, tries = 0, points = 0;  ///< `points`: of 100 for each case
+};
+CasePoints points_of_cases(const std::set<std::string>& cases);
 
 /// The JSON of the file: {"tilestep_progress": 1, "lessons": {"coalescing": {"stops": […], …}}}.
 std::string progress_text(const Progress& progress);

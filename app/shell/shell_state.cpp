@@ -339,12 +339,28 @@ void ShellState::open_lesson(std::size_t index) {
   go_to_stop(next == stops.end() ? 0 : static_cast<int>(next - stops.begin()));
 }
 
+/// The fix that a run has tried on a case, with its points; empty: none.
+static std::string tried_in(const lab::Report& report) {
+  for (const lab::Measurement& one : report.measurements) {
+    if (one.id == "case_points") return fmt::format("{} = {:.0f}", one.variant, one.value);
+  }
+  return {};
+}
+
 void ShellState::follow_progress() {
   Progress news;
   for (std::size_t i = 0; i < session.lessons().size(); ++i) {
     LessonState& lesson = session.lessons()[i];
     auto judged = lesson.gate.take_judged();
     for (Judged& one : lesson.measured_gate.take_judged()) judged.push_back(std::move(one));
+    const auto led = [&] {  // what a path shows is not the learner's
+      const auto& guide = readings[i].guide;
+      return guide && std::any_of(guide->stops.begin(), guide->stops.end(), [&](const auto& stop) {
+               return lesson.knobs.completed(stop.settings) == lesson.report->params;
+             });
+    };
+    const std::string tried = lesson.report ? tried_in(*lesson.report) : std::string();
+    if (!tried.empty() && !led()) news.lessons[lesson.info.id].cases.insert(tried);
     for (const Judged& one : judged) {
       Progress::Lesson& mine = news.lessons[lesson.info.id];
       mine.asked.insert(one.kind);

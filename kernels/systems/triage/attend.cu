@@ -36,6 +36,9 @@ __device__ __forceinline__ float pack_number(const uint4& pack, int i) {
   return bf16_value(i % 2 == 0 ? word & 0xFFFFu : word >> 16);
 }
 
+/// 2 to the x: weights are powers of 2, and scores are multiplied by log2(e) before.
+inline constexpr float kToLog2 = 1.442695040888963f;
+
 /// A softmax in progress: its largest score, the sum of weights, and a lane's part of the weighted values.
 template <int kNumbers>
 struct Running {
@@ -57,7 +60,7 @@ __global__ void attend(simt::Global<const float> qkv, simt::Global<const uint4> 
             mine = threadIdx.x % kLanesOfKey;
   const int warps = blockDim.x / 32;
   const int head = cache_head * kGroup + half * kHeads;
-  const float scale = rsqrtf(static_cast<float>(shape.dim));
+  const float scale = rsqrtf(static_cast<float>(shape.dim)) * kToLog2;
 
   float query[kHeads][kNumbers];
 #pragma unroll
@@ -72,18 +75,29 @@ __global__ void attend(simt::Global<const float> qkv, simt::Global<const uint4> 
   const int length = (shape.context + shape.splits - 1) / shape.splits;
   const int first = split * length, end = min(first + length, shape.context);
   const int packs_of_key = shape.cached() / 8;
-  for (int base = first; base < end; base += warps * kKeysOfWarp) {
-    const int key = base + warp * kKeysOfWarp + group;
-    const bool has = key < end;
-    uint4 k[kPacks], v[kPacks];
+  const auto ask = [&](int key, uint4(&k)[kPacks], uint4(&v)[kPacks]) {
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
       const std::ptrdiff_t at =
           (static_cast<std::ptrdiff_t>(row) * shape.context + key) * packs_of_key +
           (cache_head * shape.dim + mine * kNumbers) / 8 + p;
-      k[p] = has ? watch.load(keys, at) : uint4{0, 0, 0, 0};  // [step: keys]
-      v[p] = has ? watch.load(values, at) : uint4{0, 0, 0, 0};
+      k[p] = key < end ? watch.load(keys, at) : uint4{0, 0, 0, 0};  // [step: keys]
+      v[p] = key < end ? watch.load(values, at) : uint4{0, 0, 0, 0};
     }
+  };
+  const int step = warps * kKeysOfWarp;
+  uint4 next_k[kPacks], next_v[kPacks];  // on their way while the ones before are used
+  ask(first + warp * kKeysOfWarp + group, next_k, next_v);
+  for (int base = first; base < end; base += step) {
+    const int key = base + warp * kKeysOfWarp + group;
+    const bool has = key < end;
+    uint4 k[kPacks], v[kPacks];
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      k[p] = next_k[p];
+      v[p] = next_v[p];
+    }
+    ask(key + step, next_k, next_v);
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
       float score = 0.0f;
@@ -94,14 +108,17 @@ __global__ void attend(simt::Global<const float> qkv, simt::Global<const uint4> 
       }
       if (!has) continue;  // all lanes of the key agree
       Running<kNumbers>& its = running[h];
-      const float top = fmaxf(its.most, score);
-      const float old = expf(its.most - top), weight = expf(score - top);
-      its.most = top;
-      its.sum = its.sum * old + weight;
+      if (score > its.most) {  // seldom, after the first keys
+        const float old = exp2f(its.most - score);
+        its.most = score;
+        its.sum *= old;
 #pragma unroll
-      for (int i = 0; i < kNumbers; ++i) {
-        its.values[i] = its.values[i] * old + weight * pack_number(v[i / 8], i % 8);
+        for (int i = 0; i < kNumbers; ++i) its.values[i] *= old;
       }
+      const float weight = simt::exp2_approx(score - its.most);
+      its.sum += weight;
+#pragma unroll
+      for (int i = 0; i < kNumbers; ++i) its.values[i] += weight * pack_number(v[i / 8], i % 8);
     }
   }
 
@@ -122,7 +139,7 @@ __global__ void attend(simt::Global<const float> qkv, simt::Global<const uint4> 
     float most = -3.0e38f, sum = 0.0f;
     for (int g = 0; g < groups; ++g) most = fmaxf(most, shared[g * stride]);
     for (int g = 0; g < groups; ++g) {
-      sum += shared[g * stride + 1] * expf(shared[g * stride] - most);
+      sum += shared[g * stride + 1] * exp2f(shared[g * stride] - most);
     }
     const std::ptrdiff_t out =
         ((static_cast<std::ptrdiff_t>(row) * shape.heads + head + h) * shape.splits + split) *
@@ -130,7 +147,7 @@ __global__ void attend(simt::Global<const float> qkv, simt::Global<const uint4> 
     for (int i = threadIdx.x; i < shape.dim; i += blockDim.x) {
       float value = 0.0f;
       for (int g = 0; g < groups; ++g) {
-        value += shared[g * stride + 2 + i] * expf(shared[g * stride] - most);
+        value += shared[g * stride + 2 + i] * exp2f(shared[g * stride] - most);
       }
       watch.store(parts_out, out + 2 + i, value);
     }
@@ -154,13 +171,13 @@ __global__ void merge(simt::Global<const float> parts_in, simt::Global<float> at
   float most = -3.0e38f, sum = 0.0f;
   for (int s = 0; s < shape.splits; ++s) most = fmaxf(most, parts_in[from + s * stride]);
   for (int s = 0; s < shape.splits; ++s) {
-    sum += parts_in[from + s * stride + 1] * expf(parts_in[from + s * stride] - most);
+    sum += parts_in[from + s * stride + 1] * exp2f(parts_in[from + s * stride] - most);
   }
   for (int i = threadIdx.x; i < shape.dim; i += blockDim.x) {
     float value = 0.0f;
     for (int s = 0; s < shape.splits; ++s) {
       value += watch.load(parts_in, from + s * stride + 2 + i) *
-               expf(parts_in[from + s * stride] - most);
+               exp2f(parts_in[from + s * stride] - most);
     }
     watch.store(attended, row * shape.queries() + head * shape.dim + i, value / sum);
   }

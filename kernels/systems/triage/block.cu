@@ -15,6 +15,7 @@ __global__ void embed(simt::Global<const int> tokens, simt::Global<const float> 
                       simt::Global<float> h, int width, Its watch) {
   watch.begin();
   const int row = blockIdx.x;
+#pragma unroll 8
   for (int i = threadIdx.x; i < width; i += blockDim.x) {
     watch.store(h, row * width + i, watch.load(table, tokens[row] * width + i));  // [step: embed]
   }
@@ -28,12 +29,14 @@ __global__ void norm(simt::Global<const float> h, simt::Global<const float> gain
   watch.begin();
   const int first = blockIdx.x * width;
   float squares = 0.0f;
+#pragma unroll 8  // loads in flight
   for (int i = threadIdx.x; i < width; i += blockDim.x) {
     const float one = watch.load(h, first + i);
     squares += one * one;
   }
   const float inverse =
       rsqrtf(block_sum(squares) / static_cast<float>(width) + kEpsilon);  // [step: norm]
+#pragma unroll 8
   for (int i = threadIdx.x; i < width; i += blockDim.x) {
     watch.store(n, first + i, h[first + i] * gain[i] * inverse);
   }
@@ -46,6 +49,7 @@ __global__ void squares(simt::Global<const float> h, simt::Global<float> inverse
                         int width, Its watch) {
   watch.begin();
   float sum = 0.0f;
+#pragma unroll 8
   for (int i = threadIdx.x; i < width; i += blockDim.x) {
     const float one = watch.load(h, row * width + i);
     sum += one * one;
@@ -76,7 +80,7 @@ __global__ void add(simt::Global<const float> d, simt::Global<float> h, int firs
   watch.end();
 }
 
-/// A warp per row scores the experts; then one thread gives each row the best expert that has room. One block.
+/// A warp per row and expert scores; then one thread gives each row the best expert that has room. One block.
 template <class Its>
 __global__ void route(simt::Global<const float> n, simt::Global<const float> router,
                       simt::Global<const float> bias, simt::Global<int> chosen, int rows, int width,
@@ -84,15 +88,18 @@ __global__ void route(simt::Global<const float> n, simt::Global<const float> rou
   watch.begin();
   const auto scores = simt::dynamic_shared<float>(kMostRows * kExperts, 0, "scores");
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  if (warp < rows) {
-    for (int expert = 0; expert < kExperts; ++expert) {
-      float sum = 0.0f;
-      for (int i = lane; i < width; i += 32) {
-        sum += watch.load(router, expert * width + i) * n[warp * width + i];
-      }
-      sum = warp_sum(sum);
-      if (lane == 0) scores[warp * kExperts + expert] = sum + bias[expert];
+  const auto weights = simt::as<const float4>(router), numbers = simt::as<const float4>(n);
+  for (int pair = warp; pair < rows * kExperts; pair += blockDim.x / 32) {
+    const int expert = pair % kExperts, fours = width / 4;
+    float sum = 0.0f;
+#pragma unroll 8
+    for (int i = lane; i < fours; i += 32) {
+      const float4 w = watch.load(weights, expert * fours + i);
+      const float4 x = numbers[pair / kExperts * fours + i];
+      sum += w.x * x.x + w.y * x.y + w.z * x.z + w.w * x.w;
     }
+    sum = warp_sum(sum);
+    if (lane == 0) scores[pair] = sum + bias[expert];
   }
   __syncthreads();  // all rows have their scores
   if (threadIdx.x == 0) {
@@ -188,6 +195,7 @@ __global__ void sample(simt::Global<const float> logits, simt::Global<int> sampl
   const auto at = simt::dynamic_shared<int>(blockDim.x, blockDim.x * sizeof(float), "at");
   float best = -3.0e38f;
   int where = 0;
+#pragma unroll 8
   for (int i = threadIdx.x; i < vocabulary; i += blockDim.x) {
     const float one = watch.load(logits, static_cast<std::ptrdiff_t>(blockIdx.x) * vocabulary + i);
     if (one > best) {

@@ -136,7 +136,8 @@ class KernelsHere final : public Kernels {
                          (shape.rows + kExperts - 1) / kExperts, kMostRows);
     with_watch(watch, [&](auto its) {
       start(device, watch,
-            simt::row_of_blocks("route", 1, 32 * kMostRows, sizeof(float) * kMostRows * kExperts),
+            simt::row_of_blocks("route", 1, std::min(32 * kExperts * shape.rows, 1024),
+                                sizeof(float) * kMostRows * kExperts),
             SIMT_BACKEND::route<decltype(its)>, simt::global(n, "n"),
             simt::global(router, "router"), simt::global(bias, "bias"),
             simt::global(chosen, "chosen"), shape.rows, shape.width, capacity, its);

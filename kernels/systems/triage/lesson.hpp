@@ -63,8 +63,10 @@ struct Verdict {
   bool applied = false;
   double before_us = 0, after_us = 0, best_us = 0;  ///< of a step, the loop's mean; 0: not timed
   bool right_bottleneck = false, right_operator = false, right_cause = false;
-  int faults = 1, fixed = 0;  ///< that were hidden, and that the fixes took away
-  int points = 0;             ///< of 100
+  int faults = 1, fixed = 0;           ///< that were hidden, and that the fixes took away
+  int points = 0;                      ///< of 100
+  double before_mb = 0, after_mb = 0;  ///< asked of memory in a loop of four steps, traced
+  double before_launches = 0, after_launches = 0;  ///< kernels of a loop of four steps
   bool operator==(const Verdict&) const = default;
   /// Times as fast as before; 0: not timed.
   double gain() const { return after_us > 0 ? before_us / after_us : 0; }
@@ -76,10 +78,14 @@ struct Verdict {
 struct Trace {
   Case which = Case::one;
   std::vector<Probe> looks;
-  std::string times_from;  ///< "measured on …", "recorded on …"; empty: nothing here is timed
-  std::string copy_from;
-  double copy_gb_per_s = 0;  ///< the roof: a copy's rate on that device; 0: not known
-  std::vector<Row> rows;     ///< look by look
+  std::string times_from;    ///< "measured on …", "recorded on …"; empty: nothing here is timed
+  double copy_gb_per_s = 0;  ///< the roof: a copy's rate there; 0: not known, or nobody has looked
+  double span = 1;           ///< of timelines, rounded up: µs, or beats where nothing is timed
+  double most_us = 1;        ///< of a kernel, a call and a step, likewise
+  double most_launches = 1;  ///< of a kernel in a step, likewise
+  double most_calls = 1;     ///< of a kind in a step, likewise
+  double most_intensity = 1;  ///< FLOP per byte of a kernel, likewise
+  std::vector<Row> rows;      ///< look by look
   Bottleneck bottleneck = Bottleneck::open;
   Suspect suspect = Suspect::open;
   Cause cause = Cause::open;
@@ -89,8 +95,9 @@ struct Trace {
   Verdict verdict;
   std::array<int, kOps> lines = op_lines();
 
-  /// The picture's steps: the probes, the diagnosis, the verdict.
-  int length() const { return static_cast<int>(looks.size()) + 2; }
+  bool has_fix() const { return fix != Fix::none || second != Fix::none; }
+  /// The picture's steps: the probes, the diagnosis, and the verdict if a fix is applied.
+  int length() const { return static_cast<int>(looks.size()) + (has_fix() ? 2 : 1); }
   int diagnosis_step() const { return static_cast<int>(looks.size()) + 1; }
   int verdict_step() const { return static_cast<int>(looks.size()) + 2; }
   /// How many times as fast a step can become if the suspect takes no time; 0: not known.

@@ -27,7 +27,8 @@ lab::Fields<Verdict> verdict_fields() {
   return lab::Fields<Verdict>()
       .flag("applied", &Verdict::applied)
       .from(lab::kAhead)
-      .real(TILESTEP_MEMBERS(Verdict, before_us, after_us, best_us))
+      .real(TILESTEP_MEMBERS(Verdict, before_us, after_us, best_us, before_mb, after_mb,
+                             before_launches, after_launches))
       .flag(TILESTEP_MEMBERS(Verdict, right_bottleneck, right_operator, right_cause))
       .whole("faults", &Verdict::faults, 1, 2)
       .from(lab::kAhead)
@@ -39,8 +40,9 @@ lab::Fields<Trace> trace_fields() {
   return lab::Fields<Trace>()
       .name("case", &Trace::which)
       .list("looks", &Trace::looks, probe_fields())
-      .text(TILESTEP_MEMBERS(Trace, times_from, copy_from))
-      .real("copy_gb_per_s", &Trace::copy_gb_per_s)
+      .text("times_from", &Trace::times_from)
+      .real(TILESTEP_MEMBERS(Trace, copy_gb_per_s, span, most_us, most_launches, most_calls,
+                             most_intensity))
       .list("rows", &Trace::rows, row_fields)
       .known_each([](const Trace& trace, std::size_t i) {
         return lab::When{trace.rows[i].look + 1, 0};

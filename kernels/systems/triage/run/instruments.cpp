@@ -23,6 +23,11 @@ const KernelReading* same(const std::optional<std::vector<KernelReading>>& all,
   return nullptr;
 }
 
+/// Whether it reads weights or the cache: what a decode step's time goes to.
+bool has_weights(const KernelReading& kernel) {
+  return kernel.load_bytes > 0 && kernel.op != Op::embed && kernel.op != Op::sample;
+}
+
 Row row_of(int look, const KernelReading& kernel) {
   Row row{.look = look, .what = kernel.kernel, .note = std::string(name_of(kernel.op))};
   row.op = static_cast<int>(kernel.op);
@@ -109,6 +114,7 @@ class Looking {
   std::vector<Row> shapes() {
     std::vector<Row> rows;
     for (const KernelReading& kernel : readings().kernels) {
+      if (!has_weights(kernel)) continue;
       Row row = row_of(look_, kernel);
       row.note = fmt::format("{}: {} {}; {}", name_of(kernel.op), kernel.dtype, kernel.shape,
                              kernel.layout);
@@ -152,7 +158,7 @@ class Looking {
     for (const KernelReading& kernel : readings().kernels) {
       const KernelReading* const other = same(its, kernel);
       const KernelReading& of = other != nullptr ? *other : kernel;
-      if (of.bytes <= 0 || of.flops <= 0) continue;
+      if (of.bytes <= 0 || of.flops <= 0 || !has_weights(kernel)) continue;
       Row row = row_of(look_, kernel);
       row.count = of.bytes * 1e-6;
       row.value = of.flops / of.bytes;
@@ -165,7 +171,7 @@ class Looking {
   std::vector<Row> sectors() {
     std::vector<Row> rows;
     for (const KernelReading& kernel : readings().kernels) {
-      if (kernel.requests <= 0) continue;
+      if (kernel.requests <= 0 || !has_weights(kernel)) continue;
       Row row = row_of(look_, kernel);
       row.count = kernel.requests;
       row.value = kernel.sectors / kernel.requests;
@@ -269,7 +275,7 @@ std::array<NumberOfRow, 3> columns_of(Instrument instrument) {
     case Instrument::kernels:
       return {{{"launches", ""}, {"time", "µs", true}, {"share", "%", true}}};
     case Instrument::shapes:
-      return {{{"launches", ""}, {"bytes of a load", "B"}, {"threads of a block", ""}}};
+      return {{{"launches", ""}, {"load", "B"}, {"threads", ""}}};
     case Instrument::counters:
       return {{{"blocks at once", ""}, {"asked for", "GB/s", true}, {"occupancy", "%"}}};
     case Instrument::roofline:

@@ -474,6 +474,8 @@ void Program::run(int number) {
       inside();
   }
   launch_all(works, true);
+  // A server sends each token to its user, and then goes on.
+  arrays_.device().synchronize();
 }
 
 Result result_of(const Program& program) {

@@ -67,6 +67,10 @@ lab::Table verdict_table(const Trace& trace) {
     table.add({"times as fast", verdict.gain(), ""});
     table.add({"share of the possible gain", 100 * verdict.share(), "%"});
   }
+  table.add({"asked of memory before", verdict.before_mb, "MB in four steps"});
+  table.add({"asked of memory after", verdict.after_mb, "MB in four steps"});
+  table.add({"kernels before", verdict.before_launches, "in four steps"});
+  table.add({"kernels after", verdict.after_launches, "in four steps"});
   table.add({"faults fixed", verdict.fixed, ""});
   table.add({"probes left", trace.probes_left(), ""});
   table.add({"points", verdict.points, "of 100"});
@@ -104,6 +108,12 @@ lab::Report report_of(const Run& run) {
   report.add(lab::none_wrong("sampled", run.sampled_wrong,
                              "Tokens that are not those of the largest logit, or of the first."));
   for (lab::Table& table : tables_of(trace)) report.add(std::move(table));
+  if (trace.verdict.applied) {
+    // Kept with the learner's progress: which fixes were tried on the case, with how many points.
+    report.add(
+        lab::derived("case_points", run.tried, trace.verdict.points, "of 100",
+                     "bottleneck 10, operator 15, cause 25, share of the gain 40, probes 10"));
+  }
   report.trace = to_json(trace);
   return report;
 }

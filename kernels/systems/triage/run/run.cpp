@@ -58,12 +58,31 @@ double share_of(const Params& params, const Plan& plan, Times& times) {
   return all > 0 ? its / all : 0;
 }
 
+/// What a loop of four steps asks of memory, and launches.
+void add_loop(const Program& program, double& mb, double& launches) {
+  for (int step = 1; step <= kLoop; ++step) {
+    for (const KernelReading& kernel : counted(program, step, std::size_t{1} << 17).kernels) {
+      mb += kernel.bytes * 1e-6;
+      launches += kernel.launches;
+    }
+  }
+}
+
 std::vector<Fault> faults_of(const Plan& plan) {
   std::vector<Fault> all;
   for (const Fault fault : all_of<Fault>()) {
     if (plan.has(fault)) all.push_back(fault);
   }
   return all;
+}
+
+/// To the next of 1, 2, 5, 10, 20, …
+double rounded_up(double x) {
+  const double unit = std::pow(10.0, std::floor(std::log10(x)));
+  for (const double step : {1.0, 2.0, 5.0}) {
+    if (x <= step * unit) return step * unit;
+  }
+  return 10 * unit;
 }
 
 int points_of(const Verdict& verdict, int probes_left) {
@@ -159,8 +178,34 @@ Run run_of(const Params& params, simt::Device& device, lab::Progress& progress) 
         looked_at_kernels || its == Instrument::kernels || its == Instrument::timeline;
     if (its == Instrument::roofline) trace.copy_gb_per_s = times->copy_gb_per_s();
   }
+  for (const Row& row : trace.rows) {
+    const Instrument its = trace.looks[static_cast<std::size_t>(row.look)].instrument;
+    if (its == Instrument::timeline) {
+      trace.span = std::max(trace.span, row.second);
+    } else if (columns_of(its)[1].unit == "µs") {
+      trace.most_us = std::max(trace.most_us, row.value);
+    }
+    double& most = its == Instrument::kernels ? trace.most_launches
+                   : its == Instrument::gaps  ? trace.most_calls
+                                              : trace.most_intensity;
+    if (its == Instrument::kernels || its == Instrument::gaps) most = std::max(most, row.count);
+    if (its == Instrument::roofline) most = std::max(most, row.value);
+  }
+  for (double* most : {&trace.span, &trace.most_us, &trace.most_launches, &trace.most_calls,
+                       &trace.most_intensity}) {
+    *most = rounded_up(*most);
+  }
   if (looked_at_kernels) trace.suspect_share = share_of(params, plan, *times);
   trace.verdict = verdict_of(params, *times);
+  if (trace.verdict.applied) {
+    const bool mixed = params.which == Case::mixed;
+    run.tried = std::string(name_of(params.which)) +
+                (mixed ? " " + std::to_string(params.seed) : "") + ": " +
+                std::string(name_of(params.fix)) +
+                (mixed ? " + " + std::string(name_of(params.second)) : "");
+    add_loop(program, trace.verdict.before_mb, trace.verdict.before_launches);
+    add_loop(after, trace.verdict.after_mb, trace.verdict.after_launches);
+  }
   return run;
 }
 

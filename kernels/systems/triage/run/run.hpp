@@ -15,6 +15,7 @@ struct Run {
   lab::Closest before,
       after;  ///< h and logits of the case as it is, and after the fixes, against double
   int sampled_wrong = 0;  ///< tokens that are not those of the largest logits
+  std::string tried;      ///< "case-1: use-bf16", "mixed 7: use-bf16 + align-rows"
   Trace trace;
 };
 /// Runs the kernels. Throws Error as the device does.
