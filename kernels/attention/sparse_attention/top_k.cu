@@ -180,14 +180,28 @@ struct TopK {
   }
   /// Leaves the k largest, or with a slack up to so many more, for fewer looks at all of them.
   __device__ void prune(int count, int slack) {
-    const Entry least = kth(count, slack);  // [step: floor]
+    const Entry found = kth(count, slack);      // [step: floor]
+    const Entry least = found > 0 ? found : 1;  // 0 is no entry
     floor = slack > 0 ? least - 1 : least;  // none is kept twice, but `least` itself may yet come
     if (Team::thread() == 0) counts[kCount] = 0;
-    for (int first = 0; first < count; first += Team::threads()) {
-      const int at = first + Team::thread();
-      const Entry its = at < count ? kept[at] : 0;
-      Team::sync();  // read, before others move to where it was; and the count is 0
-      if (its >= least) kept[atomicAdd(&counts[kCount], 1)] = its;
+    constexpr int kHeld = 4;
+    for (int first = 0; first < count; first += kHeld * Team::threads()) {
+      Entry its[kHeld];
+#pragma unroll
+      for (int i = 0; i < kHeld; ++i) {
+        const int at = first + i * Team::threads() + Team::thread();
+        its[i] = at < count ? kept[at] : 0;
+      }
+      Team::sync();  // read, before others move to where they were; and the count is 0
+#pragma unroll
+      for (int i = 0; i < kHeld; ++i) {
+        const unsigned lanes = __ballot_sync(0xFFFFFFFFu, its[i] >= least);
+        const unsigned lane = static_cast<unsigned>(Team::thread()) % 32;
+        int at = 0;
+        if (lane == 0) at = atomicAdd(&counts[kCount], __popc(lanes));
+        at = __shfl_sync(0xFFFFFFFFu, at, 0);
+        if (its[i] >= least) kept[at + __popc(lanes & ((1u << lane) - 1))] = its[i];
+      }
     }
     Team::sync();  // all that stay are there
   }

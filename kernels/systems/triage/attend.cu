@@ -1,13 +1,14 @@
 // Attention of one token per row over a cache: heads that share keys share their reads, and blocks share the context.
 
+#include "kernels/systems/triage/launch.hpp"
 #include "kernels/systems/triage/watch.hpp"
 
 namespace tilestep::triage::SIMT_BACKEND {
 
 using parts::bf16_value;
 
-/// Eight lanes have a key, so a warp has four at a time.
-inline constexpr int kLanesOfKey = 8, kKeysOfWarp = 4;
+/// A lane has eight numbers of a key, so a warp has two or four keys at a time.
+inline constexpr int kNumbers = 8;
 
 /// The nearest BF16 number, ties to even.
 __device__ __forceinline__ std::uint16_t bf16_bits(float x) {
@@ -40,7 +41,6 @@ __device__ __forceinline__ float pack_number(const uint4& pack, int i) {
 inline constexpr float kToLog2 = 1.442695040888963f;
 
 /// A softmax in progress: its largest score, the sum of weights, and a lane's part of the weighted values.
-template <int kNumbers>
 struct Running {
   float most = -3.0e38f, sum = 0.0f;
   float values[kNumbers] = {};
@@ -48,12 +48,13 @@ struct Running {
 
 /// Grid: splits × heads of the cache × (rows · 4 / kHeads). With fewer than 4 heads per block each key is read by several
 /// blocks, those of the second half behind all of the first. Shared memory: a Running per head and lane group.
-template <int kHeads, int kPacks, class Its>
-__global__ void attend(simt::Global<const float> qkv, simt::Global<const uint4> keys,
-                       simt::Global<const uint4> values, simt::Global<float> parts_out, Shape shape,
-                       Its watch) {
+template <int kHeads, int kLanesOfKey, class Its>
+__global__ void __launch_bounds__(kThreads, 4)
+    attend(simt::Global<const float> qkv, simt::Global<const uint4> keys,
+           simt::Global<const uint4> values, simt::Global<float> parts_out, Shape shape,
+           Its watch) {
   watch.begin();
-  constexpr int kNumbers = kPacks * 8;
+  constexpr int kKeysOfWarp = 32 / kLanesOfKey, kAhead = 2;
   const int row = blockIdx.z % shape.rows, half = blockIdx.z / shape.rows;
   const int cache_head = blockIdx.y, split = blockIdx.x;
   const int warp = threadIdx.x / 32, group = threadIdx.x % 32 / kLanesOfKey,
@@ -70,44 +71,32 @@ __global__ void attend(simt::Global<const float> qkv, simt::Global<const uint4> 
       query[h][i] = qkv[row * shape.qkv() + (head + h) * shape.dim + mine * kNumbers + i] * scale;
     }
   }
-  Running<kNumbers> running[kHeads];
+  Running running[kHeads];
 
   const int length = (shape.context + shape.splits - 1) / shape.splits;
   const int first = split * length, end = min(first + length, shape.context);
   const int packs_of_key = shape.cached() / 8;
-  const auto ask = [&](int key, uint4(&k)[kPacks], uint4(&v)[kPacks]) {
-#pragma unroll
-    for (int p = 0; p < kPacks; ++p) {
-      const std::ptrdiff_t at =
-          (static_cast<std::ptrdiff_t>(row) * shape.context + key) * packs_of_key +
-          (cache_head * shape.dim + mine * kNumbers) / 8 + p;
-      k[p] = key < end ? watch.load(keys, at) : uint4{0, 0, 0, 0};  // [step: keys]
-      v[p] = key < end ? watch.load(values, at) : uint4{0, 0, 0, 0};
-    }
-  };
   const int step = warps * kKeysOfWarp;
-  uint4 next_k[kPacks], next_v[kPacks];  // on their way while the ones before are used
-  ask(first + warp * kKeysOfWarp + group, next_k, next_v);
-  for (int base = first; base < end; base += step) {
-    const int key = base + warp * kKeysOfWarp + group;
+  uint4 k[kAhead], v[kAhead];  // on their way while others are used
+  const auto ask = [&](int key, int which) {
+    const std::ptrdiff_t at =
+        (static_cast<std::ptrdiff_t>(row) * shape.context + key) * packs_of_key +
+        cache_head * shape.dim / 8 + mine;
+    k[which] = key < end ? watch.load(keys, at) : uint4{0, 0, 0, 0};  // [step: keys]
+    v[which] = key < end ? watch.load(values, at) : uint4{0, 0, 0, 0};
+  };
+  const auto use = [&](int key, const uint4& its_key, const uint4& its_value) {
     const bool has = key < end;
-    uint4 k[kPacks], v[kPacks];
-#pragma unroll
-    for (int p = 0; p < kPacks; ++p) {
-      k[p] = next_k[p];
-      v[p] = next_v[p];
-    }
-    ask(key + step, next_k, next_v);
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
       float score = 0.0f;
 #pragma unroll
-      for (int i = 0; i < kNumbers; ++i) score += query[h][i] * pack_number(k[i / 8], i % 8);
+      for (int i = 0; i < kNumbers; ++i) score += query[h][i] * pack_number(its_key, i);
       for (int apart = kLanesOfKey / 2; apart > 0; apart /= 2) {
         score += __shfl_xor_sync(0xFFFFFFFFu, score, apart);
       }
       if (!has) continue;  // all lanes of the key agree
-      Running<kNumbers>& its = running[h];
+      Running& its = running[h];
       if (score > its.most) {  // seldom, after the first keys
         const float old = exp2f(its.most - score);
         its.most = score;
@@ -118,7 +107,18 @@ __global__ void attend(simt::Global<const float> qkv, simt::Global<const uint4> 
       const float weight = simt::exp2_approx(score - its.most);
       its.sum += weight;
 #pragma unroll
-      for (int i = 0; i < kNumbers; ++i) its.values[i] += weight * pack_number(v[i / 8], i % 8);
+      for (int i = 0; i < kNumbers; ++i) its.values[i] += weight * pack_number(its_value, i);
+    }
+  };
+#pragma unroll
+  for (int i = 0; i < kAhead; ++i) ask(first + warp * kKeysOfWarp + group + i * step, i);
+  for (int base = first; base < end; base += kAhead * step) {
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) {
+      const int key = base + warp * kKeysOfWarp + group + i * step;
+      const uint4 its_key = k[i], its_value = v[i];
+      ask(key + kAhead * step, i);
+      use(key, its_key, its_value);
     }
   }
 

@@ -9,16 +9,35 @@ using parts::add_pack, parts::block_sum, parts::kPack, parts::kSumBytes, parts::
 
 inline constexpr float kEpsilon = 1e-5f;
 
+/// Calls load(i) for several numbers of a row, then store(i, …): a store might be to where the next load is from.
+template <class Load, class Store>
+__device__ __forceinline__ void pass(int width, Load load, Store store) {
+  constexpr int kHeld = 8;
+  for (int first = threadIdx.x; first < width; first += kHeld * blockDim.x) {
+    float held[kHeld];
+#pragma unroll
+    for (int j = 0; j < kHeld; ++j) {
+      const int i = first + j * blockDim.x;
+      held[j] = i < width ? load(i) : 0.0f;
+    }
+#pragma unroll
+    for (int j = 0; j < kHeld; ++j) {
+      const int i = first + j * blockDim.x;
+      if (i < width) store(i, held[j]);
+    }
+  }
+}
+
 /// A block per row.
 template <class Its>
 __global__ void embed(simt::Global<const int> tokens, simt::Global<const float> table,
                       simt::Global<float> h, int width, Its watch) {
   watch.begin();
   const int row = blockIdx.x;
-#pragma unroll 8
-  for (int i = threadIdx.x; i < width; i += blockDim.x) {
-    watch.store(h, row * width + i, watch.load(table, tokens[row] * width + i));  // [step: embed]
-  }
+  const int from = tokens[row] * width;
+  pass(
+      width, [&](int i) -> float { return watch.load(table, from + i); },  // [step: embed]
+      [&](int i, float one) { watch.store(h, row * width + i, one); });
   watch.end();
 }
 
@@ -36,10 +55,9 @@ __global__ void norm(simt::Global<const float> h, simt::Global<const float> gain
   }
   const float inverse =
       rsqrtf(block_sum(squares) / static_cast<float>(width) + kEpsilon);  // [step: norm]
-#pragma unroll 8
-  for (int i = threadIdx.x; i < width; i += blockDim.x) {
-    watch.store(n, first + i, h[first + i] * gain[i] * inverse);
-  }
+  pass(
+      width, [&](int i) -> float { return h[first + i] * gain[i] * inverse; },
+      [&](int i, float one) { watch.store(n, first + i, one); });
   watch.end();
 }
 

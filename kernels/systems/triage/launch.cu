@@ -94,7 +94,7 @@ class KernelsHere final : public Kernels {
               const AttentionArrays& arrays, const Watch& watch) const override {
     check(shape);
     simt::require_within("triage: reads of the cache", reads, 1, 2);
-    const int groups = kThreads / 32 * kKeysOfWarp;
+    const int groups = kThreads * kNumbers / shape.dim;
     const simt::Launch launch{
         .name = reads > 1 ? "attend_half" : "attend",
         .grid =
@@ -103,19 +103,20 @@ class KernelsHere final : public Kernels {
         .block = dim3(kThreads),
         .shared_bytes = sizeof(float) * static_cast<std::size_t>(groups * (shape.dim + 2)) +
                         static_cast<std::size_t>(room)};
-    const auto run = [&](auto heads, auto packs) {
+    const auto run = [&](auto heads, auto lanes) {
       with_watch(watch, [&](auto its) {
-        start(device, watch, launch,
-              SIMT_BACKEND::attend<decltype(heads)::value, decltype(packs)::value, decltype(its)>,
-              simt::global(arrays.qkv, "qkv"),
-              simt::as<const uint4>(simt::global(arrays.keys, "keys")),
-              simt::as<const uint4>(simt::global(arrays.values, "values")),
-              simt::global(arrays.parts, "parts"), shape, its);
+        start(
+            device, watch, launch,
+            SIMT_BACKEND::attend<decltype(heads)::value, 8 * decltype(lanes)::value, decltype(its)>,
+            simt::global(arrays.qkv, "qkv"),
+            simt::as<const uint4>(simt::global(arrays.keys, "keys")),
+            simt::as<const uint4>(simt::global(arrays.values, "values")),
+            simt::global(arrays.parts, "parts"), shape, its);
       });
     };
-    simt::with_constant<1, 2>("triage: dimension of a head / 64", shape.dim / 64, [&](auto packs) {
-      if (reads > 1) return run(std::integral_constant<int, kGroup / 2>{}, packs);
-      run(std::integral_constant<int, kGroup>{}, packs);
+    simt::with_constant<1, 2>("triage: dimension of a head / 64", shape.dim / 64, [&](auto lanes) {
+      if (reads > 1) return run(std::integral_constant<int, kGroup / 2>{}, lanes);
+      run(std::integral_constant<int, kGroup>{}, lanes);
     });
   }
 

@@ -42,15 +42,30 @@ __device__ inline Room room_of() {
 
 /// Starts the copies of a tile's rows; zeros behind the last of `known`.
 __device__ inline void gather_tile(const Decode& a, const Room& room, int tile, int known) {
-  constexpr int kChunks = kRowNumbers / 8;
+  constexpr int kRowsOfWarp = kRowsOfTile / (kGatherThreads / 32), kMost = 2 * 32 * 8;
+  static_assert(kRowsOfWarp * (kRowNumbers - kMost) == 32 * 8,
+                "what is left of a warp's rows is a chunk a lane");
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int first = static_cast<int>(threadIdx.x) / 32 * kRowsOfWarp;
   const auto to = room.rows + tile % kRowStages * kRowsOfTile * kRowPitch;
-  for (int i = static_cast<int>(threadIdx.x); i < kRowsOfTile * kChunks; i += kGatherThreads) {
-    const int row = i / kChunks, chunk = i % kChunks, place = tile * kRowsOfTile + row;
-    const int line = place < known ? room.lines[place] : -1;
-    simt::cp_async16(
-        to + (row * kRowPitch + chunk * 8),
-        a.cache + (static_cast<std::ptrdiff_t>(max(line, 0)) * kRowNumbers + chunk * 8), line >= 0);
+  const auto copy = [&](int row, int number, int line) {
+    simt::cp_async16(to + (row * kRowPitch + number),
+                     a.cache + (static_cast<std::ptrdiff_t>(max(line, 0)) * kRowNumbers + number),
+                     line >= 0);
+  };
+  const auto line_of = [&](int row) {
+    const int place = tile * kRowsOfTile + row;
+    return place < known ? static_cast<int>(room.lines[place]) : -1;
+  };
+#pragma unroll
+  for (int row = first; row < first + kRowsOfWarp; ++row) {
+    const int line = line_of(row);
+    copy(row, lane * 8, line);
+    copy(row, kMost / 2 + lane * 8, line);
   }
+  constexpr int kLeft = (kRowNumbers - kMost) / 8;  // chunks of a row
+  const int row = first + lane / kLeft;
+  copy(row, kMost + lane % kLeft * 8, line_of(row));
 }
 
 /// Scores of eight rows from half of their numbers, by a warp, to shared memory.
