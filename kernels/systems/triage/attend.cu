@@ -7,8 +7,8 @@ namespace tilestep::triage::SIMT_BACKEND {
 
 using parts::bf16_value;
 
-/// A lane has eight numbers of a key, so a warp has two or four keys at a time.
-inline constexpr int kNumbers = 8;
+/// Numbers of a key that a lane has, so that dim / 8 lanes have a key; and keys that they ask for before they use the first.
+inline constexpr int kNumbers = 8, kKeysAhead = 2;
 
 /// The nearest BF16 number, ties to even.
 __device__ __forceinline__ std::uint16_t bf16_bits(float x) {
@@ -47,18 +47,16 @@ struct Running {
 };
 
 /// Grid: splits × heads of the cache × (rows · 4 / kHeads). With fewer than 4 heads per block each key is read by several
-/// blocks, those of the second half behind all of the first. Shared memory: a Running per head and lane group.
-template <int kHeads, int kLanesOfKey, class Its>
-__global__ void __launch_bounds__(kThreads, 4)
-    attend(simt::Global<const float> qkv, simt::Global<const uint4> keys,
-           simt::Global<const uint4> values, simt::Global<float> parts_out, Shape shape,
-           Its watch) {
+/// blocks, those of the second half behind all of the first. Shared memory: a Running per head and group of kLanes lanes.
+template <int kHeads, int kLanes, class Its>
+__global__ void attend(simt::Global<const float> qkv, simt::Global<const uint4> keys,
+                       simt::Global<const uint4> values, simt::Global<float> parts_out, Shape shape,
+                       Its watch) {
   watch.begin();
-  constexpr int kKeysOfWarp = 32 / kLanesOfKey, kAhead = 2;
+  constexpr int kKeysOfWarp = 32 / kLanes;
   const int row = blockIdx.z % shape.rows, half = blockIdx.z / shape.rows;
   const int cache_head = blockIdx.y, split = blockIdx.x;
-  const int warp = threadIdx.x / 32, group = threadIdx.x % 32 / kLanesOfKey,
-            mine = threadIdx.x % kLanesOfKey;
+  const int warp = threadIdx.x / 32, group = threadIdx.x % 32 / kLanes, mine = threadIdx.x % kLanes;
   const int warps = blockDim.x / 32;
   const int head = cache_head * kGroup + half * kHeads;
   const float scale = rsqrtf(static_cast<float>(shape.dim)) * kToLog2;
@@ -75,34 +73,48 @@ __global__ void __launch_bounds__(kThreads, 4)
 
   const int length = (shape.context + shape.splits - 1) / shape.splits;
   const int first = split * length, end = min(first + length, shape.context);
-  const int packs_of_key = shape.cached() / 8;
-  const int step = warps * kKeysOfWarp;
-  uint4 k[kAhead], v[kAhead];  // on their way while others are used
-  const auto ask = [&](int key, int which) {
-    const std::ptrdiff_t at =
-        (static_cast<std::ptrdiff_t>(row) * shape.context + key) * packs_of_key +
-        cache_head * shape.dim / 8 + mine;
-    k[which] = key < end ? watch.load(keys, at) : uint4{0, 0, 0, 0};  // [step: keys]
-    v[which] = key < end ? watch.load(values, at) : uint4{0, 0, 0, 0};
-  };
-  const auto use = [&](int key, const uint4& its_key, const uint4& its_value) {
-    const bool has = key < end;
+  const int packs_of_key = shape.cached() / kNumbers;
+  for (int base = first; base < end; base += warps * kKeysOfWarp * kKeysAhead) {
+    uint4 k[kKeysAhead], v[kKeysAhead];
+    bool has[kKeysAhead];
+#pragma unroll
+    for (int p = 0; p < kKeysAhead; ++p) {
+      const int key = base + (p * warps + warp) * kKeysOfWarp + group;
+      has[p] = key < end;
+      const std::ptrdiff_t at =
+          (static_cast<std::ptrdiff_t>(row) * shape.context + key) * packs_of_key +
+          cache_head * kLanes + mine;
+      k[p] = has[p] ? watch.early(keys, at) : uint4{0, 0, 0, 0};  // [step: keys]
+      v[p] = has[p] ? watch.early(values, at) : uint4{0, 0, 0, 0};
+    }
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
-      float score = 0.0f;
+      float scores[kKeysAhead];
 #pragma unroll
-      for (int i = 0; i < kNumbers; ++i) score += query[h][i] * pack_number(its_key, i);
-      for (int apart = kLanesOfKey / 2; apart > 0; apart /= 2) {
-        score += __shfl_xor_sync(0xFFFFFFFFu, score, apart);
+      for (int p = 0; p < kKeysAhead; ++p) {
+        scores[p] = 0.0f;
+#pragma unroll
+        for (int i = 0; i < kNumbers; ++i) scores[p] += query[h][i] * pack_number(k[p], i);
+        for (int apart = kLanes / 2; apart > 0; apart /= 2) {
+          scores[p] += __shfl_xor_sync(0xFFFFFFFFu, scores[p], apart);
+        }
+        if (!has[p]) scores[p] = -3.0e38f;
       }
-      if (!has) continue;  // all lanes of the key agree
       Running& its = running[h];
-      if (score > its.most) {  // seldom, after the first keys
-        const float old = exp2f(its.most - score);
-        its.most = score;
-        its.sum *= old;
+      float top = its.most;
 #pragma unroll
-        for (int i = 0; i < kNumbers; ++i) its.values[i] *= old;
+      for (int p = 0; p < kKeysAhead; ++p) top = fmaxf(top, scores[p]);
+      const float old = expf(its.most - top);
+      its.most = top;
+      its.sum *= old;
+#pragma unroll
+      for (int i = 0; i < kNumbers; ++i) its.values[i] *= old;
+#pragma unroll
+      for (int p = 0; p < kKeysAhead; ++p) {
+        const float weight = has[p] ? expf(scores[p] - top) : 0.0f;
+        its.sum += weight;
+#pragma unroll
+        for (int i = 0; i < kNumbers; ++i) its.values[i] += weight * pack_number(v[p], i);
       }
       const float weight = simt::exp2_approx(score - its.most);
       its.sum += weight;

@@ -30,34 +30,35 @@ __device__ __forceinline__ void pass(int width, Load load, Store store) {
 
 /// A block per row.
 template <class Its>
-__global__ void embed(simt::Global<const int> tokens, simt::Global<const float> table,
-                      simt::Global<float> h, int width, Its watch) {
+__global__ void embed(simt::Global<const int> tokens, simt::Global<const float4> table,
+                      simt::Global<float4> h, int width, Its watch) {
   watch.begin();
-  const int row = blockIdx.x;
-  const int from = tokens[row] * width;
-  pass(
-      width, [&](int i) -> float { return watch.load(table, from + i); },  // [step: embed]
-      [&](int i, float one) { watch.store(h, row * width + i, one); });
+  const int row = blockIdx.x, fours = width / 4;
+  for (int i = threadIdx.x; i < fours; i += blockDim.x) {
+    watch.store(h, row * fours + i, watch.load(table, tokens[row] * fours + i));  // [step: embed]
+  }
   watch.end();
 }
 
 /// A block per row.
 template <class Its>
-__global__ void norm(simt::Global<const float> h, simt::Global<const float> gain,
-                     simt::Global<float> n, int width, Its watch) {
+__global__ void norm(simt::Global<const float4> h, simt::Global<const float4> gain,
+                     simt::Global<float4> n, int width, Its watch) {
   watch.begin();
-  const int first = blockIdx.x * width;
+  const int fours = width / 4, first = blockIdx.x * fours;
   float squares = 0.0f;
-#pragma unroll 8  // loads in flight
-  for (int i = threadIdx.x; i < width; i += blockDim.x) {
-    const float one = watch.load(h, first + i);
-    squares += one * one;
+  for (int i = threadIdx.x; i < fours; i += blockDim.x) {
+    const float4 one = watch.load(h, first + i);
+    squares += one.x * one.x + one.y * one.y + one.z * one.z + one.w * one.w;
   }
   const float inverse =
       rsqrtf(block_sum(squares) / static_cast<float>(width) + kEpsilon);  // [step: norm]
-  pass(
-      width, [&](int i) -> float { return h[first + i] * gain[i] * inverse; },
-      [&](int i, float one) { watch.store(n, first + i, one); });
+  for (int i = threadIdx.x; i < fours; i += blockDim.x) {
+    const float4 one = h[first + i], by = gain[i];
+    watch.store(n, first + i,
+                float4{one.x * by.x * inverse, one.y * by.y * inverse, one.z * by.z * inverse,
+                       one.w * by.w * inverse});
+  }
   watch.end();
 }
 
@@ -98,40 +99,39 @@ __global__ void add(simt::Global<const float> d, simt::Global<float> h, int firs
   watch.end();
 }
 
-/// A warp per row and expert scores; then one thread gives each row the best expert that has room. One block.
+/// A warp per row and expert scores it; then one thread gives each row the best expert that has room. One block.
 template <class Its>
-__global__ void route(simt::Global<const float> n, simt::Global<const float> router,
+__global__ void route(simt::Global<const float4> n, simt::Global<const float4> router,
                       simt::Global<const float> bias, simt::Global<int> chosen, int rows, int width,
                       int capacity, Its watch) {
   watch.begin();
   const auto scores = simt::dynamic_shared<float>(kMostRows * kExperts, 0, "scores");
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const auto weights = simt::as<const float4>(router), numbers = simt::as<const float4>(n);
-  for (int pair = warp; pair < rows * kExperts; pair += blockDim.x / 32) {
-    const int expert = pair % kExperts, fours = width / 4;
+  const int lane = threadIdx.x % 32, row = threadIdx.x / 32 / kExperts,
+            expert = threadIdx.x / 32 % kExperts;
+  if (row < rows) {
+    const int fours = width / 4;
     float sum = 0.0f;
-#pragma unroll 8
+#pragma unroll 8  // loads in flight
     for (int i = lane; i < fours; i += 32) {
-      const float4 w = watch.load(weights, expert * fours + i);
-      const float4 x = numbers[pair / kExperts * fours + i];
+      const float4 w = watch.load(router, expert * fours + i), x = n[row * fours + i];
       sum += w.x * x.x + w.y * x.y + w.z * x.z + w.w * x.w;
     }
     sum = warp_sum(sum);
-    if (lane == 0) scores[pair] = sum + bias[expert];
+    if (lane == 0) scores[row * kExperts + expert] = sum + bias[expert];
   }
   __syncthreads();  // all rows have their scores
   if (threadIdx.x == 0) {
     int taken[kExperts] = {};
-    for (int row = 0; row < rows; ++row) {
+    for (int its = 0; its < rows; ++its) {
       int best = -1;
-      for (int expert = 0; expert < kExperts; ++expert) {
-        if (taken[expert] >= capacity) continue;
-        if (best < 0 || scores[row * kExperts + expert] > scores[row * kExperts + best]) {
-          best = expert;  // [step: route]
+      for (int one = 0; one < kExperts; ++one) {
+        if (taken[one] >= capacity) continue;
+        if (best < 0 || scores[its * kExperts + one] > scores[its * kExperts + best]) {
+          best = one;  // [step: route]
         }
       }
       ++taken[best];
-      watch.store(chosen, row, best);
+      watch.store(chosen, its, best);
     }
   }
   watch.end();

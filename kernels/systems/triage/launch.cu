@@ -7,7 +7,7 @@
 namespace tilestep::triage::SIMT_BACKEND {
 namespace {
 
-constexpr int kExpertThreads = 256;
+constexpr int kExpertThreads = 1024, kRowThreads = 512;
 
 void check(const Shape& shape) {
   simt::require_within("triage: rows", shape.rows, 1, kMostRows);
@@ -24,20 +24,24 @@ class KernelsHere final : public Kernels {
              const Watch& watch) const override {
     check(shape);
     with_watch(watch, [&](auto its) {
-      start(device, watch, simt::row_of_blocks("embed", shape.rows, kThreads),
+      start(device, watch, simt::row_of_blocks("embed", shape.rows, kRowThreads),
             SIMT_BACKEND::embed<decltype(its)>, simt::global(tokens, "tokens"),
-            simt::global(table, "table"), simt::global(h, "h"), shape.width, its);
+            simt::as<const float4>(simt::global(table, "table")),
+            simt::as<float4>(simt::global(h, "h")), shape.width, its);
     });
   }
 
   void norm(simt::Device& device, const Shape& shape, bool quick, simt::Span<const float> h,
             simt::Span<const float> gain, simt::Span<float> n, const Watch& watch) const override {
     check(shape);
-    const simt::Launch launch = simt::row_of_blocks(quick ? "norm_quick" : "norm", shape.rows,
-                                                    quick ? 4 * kThreads : kThreads, kSumBytes);
+    const simt::Launch launch =
+        simt::row_of_blocks(quick ? "norm_quick" : "norm", shape.rows,
+                            quick ? 2 * kRowThreads : kRowThreads, kSumBytes);
     with_watch(watch, [&](auto its) {
-      start(device, watch, launch, SIMT_BACKEND::norm<decltype(its)>, simt::global(h, "h"),
-            simt::global(gain, "gain"), simt::global(n, "n"), shape.width, its);
+      start(device, watch, launch, SIMT_BACKEND::norm<decltype(its)>,
+            simt::as<const float4>(simt::global(h, "h")),
+            simt::as<const float4>(simt::global(gain, "gain")),
+            simt::as<float4>(simt::global(n, "n")), shape.width, its);
     });
   }
   void squares(simt::Device& device, const Shape& shape, int row, simt::Span<const float> h,
@@ -94,7 +98,7 @@ class KernelsHere final : public Kernels {
               const AttentionArrays& arrays, const Watch& watch) const override {
     check(shape);
     simt::require_within("triage: reads of the cache", reads, 1, 2);
-    const int groups = kThreads * kNumbers / shape.dim;
+    const int groups = kThreads / (shape.dim / kNumbers);
     const simt::Launch launch{
         .name = reads > 1 ? "attend_half" : "attend",
         .grid =
@@ -105,19 +109,20 @@ class KernelsHere final : public Kernels {
                         static_cast<std::size_t>(room)};
     const auto run = [&](auto heads, auto lanes) {
       with_watch(watch, [&](auto its) {
-        start(
-            device, watch, launch,
-            SIMT_BACKEND::attend<decltype(heads)::value, 8 * decltype(lanes)::value, decltype(its)>,
-            simt::global(arrays.qkv, "qkv"),
-            simt::as<const uint4>(simt::global(arrays.keys, "keys")),
-            simt::as<const uint4>(simt::global(arrays.values, "values")),
-            simt::global(arrays.parts, "parts"), shape, its);
+        start(device, watch, launch,
+              SIMT_BACKEND::attend<decltype(heads)::value, decltype(lanes)::value, decltype(its)>,
+              simt::global(arrays.qkv, "qkv"),
+              simt::as<const uint4>(simt::global(arrays.keys, "keys")),
+              simt::as<const uint4>(simt::global(arrays.values, "values")),
+              simt::global(arrays.parts, "parts"), shape, its);
       });
     };
-    simt::with_constant<1, 2>("triage: dimension of a head / 64", shape.dim / 64, [&](auto lanes) {
-      if (reads > 1) return run(std::integral_constant<int, kGroup / 2>{}, lanes);
-      run(std::integral_constant<int, kGroup>{}, lanes);
-    });
+    simt::with_constant<8, 16>("triage: dimension of a head / 8", shape.dim / kNumbers,
+                               [&](auto lanes) {
+                                 if (reads > 1)
+                                   return run(std::integral_constant<int, kGroup / 2>{}, lanes);
+                                 run(std::integral_constant<int, kGroup>{}, lanes);
+                               });
   }
 
   void merge(simt::Device& device, const Shape& shape, simt::Span<const float> parts,
@@ -137,10 +142,10 @@ class KernelsHere final : public Kernels {
                          (shape.rows + kExperts - 1) / kExperts, kMostRows);
     with_watch(watch, [&](auto its) {
       start(device, watch,
-            simt::row_of_blocks("route", 1, std::min(32 * kExperts * shape.rows, 1024),
+            simt::row_of_blocks("route", 1, 32 * kMostRows * kExperts,
                                 sizeof(float) * kMostRows * kExperts),
-            SIMT_BACKEND::route<decltype(its)>, simt::global(n, "n"),
-            simt::global(router, "router"), simt::global(bias, "bias"),
+            SIMT_BACKEND::route<decltype(its)>, simt::as<const float4>(simt::global(n, "n")),
+            simt::as<const float4>(simt::global(router, "router")), simt::global(bias, "bias"),
             simt::global(chosen, "chosen"), shape.rows, shape.width, capacity, its);
     });
   }
@@ -169,7 +174,7 @@ class KernelsHere final : public Kernels {
 
   void sample(simt::Device& device, const Shape& shape, simt::Span<const float> logits,
               simt::Span<int> sampled, const Watch& watch) const override {
-    constexpr int kSampleThreads = 512;
+    constexpr int kSampleThreads = 1024;
     with_watch(watch, [&](auto its) {
       start(device, watch,
             simt::row_of_blocks("sample", shape.rows, kSampleThreads, 8 * kSampleThreads),

@@ -26,7 +26,8 @@ void start_product(simt::Device& device, const char* name, Weights weights, cons
     simt::require_multiple("triage: k of a product", shape.k, pack);
     simt::require_multiple("triage: pitch of a product", shape.pitch, pack);
   }
-  const int rows_of_block = kThreads / 32 * (many ? kRowsOfWarp : 1);
+  const int rows_of_warp = weights == Weights::bytes ? kRowsOfBytes : many ? kRowsOfWarp : 1;
+  const int rows_of_block = kThreads / 32 * rows_of_warp;
   const simt::Launch launch =
       simt::row_of_blocks(name, simt::blocks_for(shape.rows, rows_of_block), kThreads);
   const auto x = simt::global(arrays.x, "x");

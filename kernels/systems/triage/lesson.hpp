@@ -81,7 +81,7 @@ struct Trace {
   std::string times_from;    ///< "measured on …", "recorded on …"; empty: nothing here is timed
   double copy_gb_per_s = 0;  ///< the roof: a copy's rate there; 0: not known, or nobody has looked
   double span = 1;           ///< of timelines, rounded up: µs, or beats where nothing is timed
-  double most_us = 1;        ///< of a kernel, a call and a step, likewise
+  double most_us = 1;        ///< of a kernel in a step, likewise
   double most_launches = 1;  ///< of a kernel in a step, likewise
   double most_calls = 1;     ///< of a kind in a step, likewise
   double most_intensity = 1;  ///< FLOP per byte of a kernel, likewise

@@ -46,8 +46,7 @@ struct Barred {
 Barred barred(Instrument instrument, bool timed) {
   switch (instrument) {
     case Instrument::kernels:
-      return timed ? Barred{1, "us", "kernel_bar", "kernel_end"}
-                   : Barred{0, "launches", "kernel_bar", "kernel_end"};
+      return {timed ? 1 : 0, "largest", "kernel_bar", "kernel_end"};
     case Instrument::counters:
       return {2, "occupancy", "counter_bar", "counter_end"};
     case Instrument::gaps:
@@ -70,7 +69,7 @@ float right_of(Instrument instrument, bool timed) {
     case Instrument::counters:
       return timed ? 14.0f : 9.0f;
     case Instrument::roofline:
-      return timed ? 18.0f : 11.5f;
+      return timed ? 14.0f : 8.5f;
     case Instrument::gaps:
       return timed ? 8.0f : 3.0f;
     default:
@@ -88,10 +87,10 @@ std::string end_text(Instrument instrument, const Row& row, bool timed) {
                    : fmt::format("{}: × {}", row.what, count);
     case Instrument::counters:
       return fmt::format("{} %, {} at once{}", second, count,
-                         timed ? fmt::format(", {:.0f} GB/s", row.value) : "");
+                         timed && row.value >= 1 ? fmt::format(", {:.0f} GB/s", row.value) : "");
     case Instrument::roofline:
-      return fmt::format("{} FLOP/B, {} MB{}", value, count,
-                         timed ? fmt::format(", {:.0f} GFLOP/s", row.second) : "");
+      return fmt::format("{}; {} MB{}", value, count,
+                         timed ? fmt::format(", {:.1f} TFLOP/s", 1e-3 * row.second) : "");
     case Instrument::gaps:
       return timed && row.value > 0 ? fmt::format("{}, {} µs", count, value) : count;
     default:
@@ -113,8 +112,11 @@ Extent TriageScene::extent() const {
         .names = {"host", "device"},
         .least_slot = 14},
        {.name = "row", .kind = Axis::band, .count = kMostBars, .least_slot = 10},
-       {.name = "us", .high = trace_.most_us, .title = text("µs in a step"), .ticks = true},
-       {.name = "launches", .high = trace_.most_launches, .title = text("launches"), .ticks = true},
+       {.name = "largest",
+        .high = 100,
+        .fixed = true,
+        .title = text("% of the largest"),
+        .ticks = true},
        {.name = "occupancy",
         .high = 100,
         .fixed = true,
@@ -132,13 +134,7 @@ Extent TriageScene::extent() const {
         .ticks = true},
        {.name = "rows", .high = 8, .fixed = true, .step = 2, .title = text("rows"), .ticks = true},
        {.name = "part", .high = 100, .fixed = true, .title = text("% of the time"), .ticks = true},
-       {.name = "times",
-        .low = 1,
-        .high = 5,
-        .fixed = true,
-        .step = 1,
-        .title = text("times as fast at most"),
-        .ticks = true},
+       {.name = "times", .low = 1, .high = 5, .fixed = true, .step = 1, .ticks = true},
        {.name = "of_before",
         .high = 100,
         .fixed = true,
@@ -179,7 +175,7 @@ Picture TriageScene::picture(const Extent& extent, const View& view) const {
              {empty_gap(),
               row({"case"},
                   {std::move(subject), column({"beside"}, {checklist(cursor), diagnosis(cursor)},
-                                              {.rank = 2, .weight = 1.6f, .least_width = 15})},
+                                              {.rank = 2, .weight = 1.6f, .least_width = 16})},
                   {.even = true})},
              {.even = true});
   return made;
@@ -206,7 +202,7 @@ Box TriageScene::complaint() const {
   return labelled({"complaint"},
                   {box({"questions"}, {std::move(questions)}, text("six questions"),
                        {.weight = 4, .least_height = 8})},
-                  {}, {.weight = 6, .least_width = 18, .least_height = 11});
+                  {}, {.weight = 6, .least_width = 16.9f, .least_height = 11});
 }
 
 Box TriageScene::instrument(int look) const {
@@ -251,8 +247,11 @@ Box TriageScene::bars(int look) const {
   int lane = 0;
   double most = 0;
   const auto rows = rows_of(look);
+  double largest = 0;
+  for (const Row* row : rows) largest = std::max(largest, number_of(*row, its.number));
   for (const Row* row : rows) {
-    const double value = number_of(*row, its.number);
+    double value = number_of(*row, its.number);
+    if (which == Instrument::kernels) value *= largest > 0 ? 100 / largest : 0;
     list.add({.lane = lane,
               .begin = 0,
               .end = value,
@@ -278,7 +277,9 @@ Box TriageScene::bars(int look) const {
     }
   }
   Box bars = box({"bar_box", look}, {list.made(most)}, {},
-                 {.least_height = 8, .left = 4.4f, .right = right_of(which, timed())});
+                 {.least_height = 8,
+                  .left = which == Instrument::gaps ? 6.5f : 4.4f,
+                  .right = right_of(which, timed())});
   bars.marks.insert(bars.marks.end(), ends.begin(), ends.end());
   return labelled({"shown"}, std::move(bars),
                   text(fmt::format("{} of step {}{}", name_of(which), probe(look).step,

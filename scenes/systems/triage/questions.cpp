@@ -119,19 +119,19 @@ std::optional<Question> TriageScene::question(const View& view) const {
     const std::string fix(name_of(trace_.fix));
     if (verdict.before_us > 0) {
       asked =
-          of_kind("gain", ask_ratio(fmt::format("How many times as fast is a step with {}?", fix),
-                                    verdict.gain(), {1.0, 2.0, 1.4},
+          of_kind("fix", ask_to_set(fmt::format("How many times as fast is a step with {}?", fix),
+                                    {"curve_box"}, "times", verdict.gain(), 0.1,
                                     fmt::format("it took {:.0f} µs, and takes {:.0f}.",
                                                 verdict.before_us, verdict.after_us)));
     } else {
-      asked = of_kind("fits", ask(fmt::format("Does {} take away what is wrong here?", fix),
-                                  verdict.fixed == verdict.faults ? "All of it"
-                                  : verdict.fixed > 0             ? "A part"
-                                                                  : "Nothing of it",
-                                  {"All of it", "Nothing of it", "A part"},
-                                  fmt::format("{} of {} gone.", verdict.fixed,
-                                              counted(verdict.faults, "fault") +
-                                                  (verdict.faults == 1 ? " is" : " are"))));
+      asked = of_kind("fix", ask(fmt::format("Does {} take away what is wrong here?", fix),
+                                 verdict.fixed == verdict.faults ? "All of it"
+                                 : verdict.fixed > 0             ? "A part"
+                                                                 : "Nothing of it",
+                                 {"All of it", "Nothing of it", "A part"},
+                                 fmt::format("{} of {} gone.", verdict.fixed,
+                                             counted(verdict.faults, "fault") +
+                                                 (verdict.faults == 1 ? " is" : " are"))));
     }
   }
   return placed(std::move(asked), report_, picture::Key{"gap"});
@@ -139,6 +139,9 @@ std::optional<Question> TriageScene::question(const View& view) const {
 
 void TriageScene::find_events() {
   events_.clear();
+  if (!trace_.looks.empty()) {
+    events_.push_back({{1, 0}, "first, " + std::string(name_of(trace_.looks.front().instrument))});
+  }
   events_.push_back({{trace_.diagnosis_step(), 0}, "the diagnosis"});
   if (trace_.verdict.applied) events_.push_back({{trace_.verdict_step(), 0}, "the fix is run"});
 }

@@ -209,12 +209,6 @@ std::vector<Readout> TriageScene::readouts(const View& view) const {
   const int spent_now = std::min(cursor.tile, static_cast<int>(trace_.looks.size()));
   std::vector<Readout> all = {{"probes", "probes left", std::to_string(triage::kProbes - spent_now),
                                "", lab::Provenance::derived, "8 less the probes spent by now"}};
-  if (timed()) {
-    const bool here = trace_.times_from.starts_with("measured");
-    all.push_back({"times", "times", here ? "measured" : "recorded", "",
-                   here ? lab::Provenance::measured : lab::Provenance::recorded,
-                   trace_.times_from});
-  }
   if (cursor.tile >= trace_.diagnosis_step() && trace_.bound() > 0) {
     all.push_back({"bound", "at most", fmt::format("{:.2f}", trace_.bound()), "× as fast",
                    lab::Provenance::derived, "1 / (1 − the suspect's share of the kernels' time)"});
@@ -223,8 +217,7 @@ std::vector<Readout> TriageScene::readouts(const View& view) const {
   if (cursor.tile < trace_.verdict_step() || !verdict.applied) return all;
   if (verdict.before_us > 0) {
     all.push_back({"gain", "times as fast", fmt::format("{:.2f}", verdict.gain()), "",
-                   trace_.times_from.starts_with("measured") ? lab::Provenance::measured
-                                                             : lab::Provenance::recorded,
+                   lab::Provenance::derived,
                    "before / after, mean of four steps, " + trace_.times_from});
   }
   all.push_back({"points", "points", std::to_string(verdict.points), "of 100",
@@ -267,6 +260,22 @@ SourceMark TriageScene::source(const View& view) const {
   }
   SourceMark mark = source_mark(source, lines, view.cursor.tile > 0 ? current : -1);
   std::sort(mark.step_lines.begin(), mark.step_lines.end());
+  // What the looks so far have shown of each line's kernel.
+  for (const Row& row : trace_.rows) {
+    if (row.op < 0 || row.look >= view.cursor.tile) continue;
+    const Instrument its = probe(row.look).instrument;
+    const int line = trace_.lines[static_cast<std::size_t>(row.op)];
+    if (its == Instrument::timeline || line == 0 ||
+        triage::source_of(static_cast<Op>(row.op)) != source) {
+      continue;
+    }
+    const auto columns = triage::columns_of(its);
+    const bool first = columns[1].timed && !timed();
+    std::string& value = mark.values[line];
+    value +=
+        fmt::format("{}{}: {} = {}", value.empty() ? "" : "; ", row.what,
+                    columns[first ? 0 : 1].name, significant(first ? row.count : row.value, 3));
+  }
   return mark;
 }
 

@@ -86,7 +86,7 @@ class Program {
   Arrays& arrays() const { return arrays_; }
   /// Of a step of the loop, from 1.
   std::vector<Work> step(int number) const;
-  /// Has a step done as the plan's submission has it; graphs are made at the first call.
+  /// Has a step done as the plan's submission has it, and reads its tokens; a graph is made at the first call.
   void run(int number);
   /// Reads the number that the host waits for.
   void wait_and_read() const;

@@ -201,6 +201,7 @@ class StampedLoop {
       streams_->synchronize(stream_);
       program_.wait_and_read();
     }
+    streams_->synchronize(stream_);  // for the tokens
   }
 
   Program& program_;

@@ -102,8 +102,8 @@ TEST_CASE("Triage: gaps show launches one by one, waits, and graphs made anew", 
   CHECK(count_of(sound, "launch") == 0);
   CHECK(count_of(sound, "instantiate") == 0);
   CHECK(count_of(apart, "launch") > 2 * count_of(sound, "kernels"));
-  CHECK(count_of(apart, "synchronize") == 0);
-  CHECK(count_of(waits, "synchronize") == 4);  // two per layer
+  CHECK(count_of(apart, "synchronize") == 1);  // for the tokens
+  CHECK(count_of(waits, "synchronize") == 5);  // and two per layer
   CHECK(count_of(anew, "instantiate") == 1);
   CHECK(count_of(anew, "replay") == 1);
   // The kernels of which there are too many are those of the norm and the residual.
@@ -137,7 +137,7 @@ TEST_CASE("Triage: counters show one block where several fit, the roofline bytes
   const Row full = attend(seen(case_of(Fault::occupancy), "counters"));
   CHECK(full.count == 1);
   CHECK(full.second < 10);
-  CHECK(attend(seen(case_of(Fault::strided), "counters")).count > 2);
+  CHECK(attend(seen(case_of(Fault::strided), "counters")).count > 1);
   const Row once = attend(seen(case_of(Fault::strided), "roofline")),
             twice = attend(seen(case_of(Fault::twice), "roofline"));
   CHECK(twice.count > 1.7 * once.count);
