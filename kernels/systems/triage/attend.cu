@@ -1,6 +1,5 @@
 // Attention of one token per row over a cache: heads that share keys share their reads, and blocks share the context.
 
-#include "kernels/systems/triage/launch.hpp"
 #include "kernels/systems/triage/watch.hpp"
 
 namespace tilestep::triage::SIMT_BACKEND {
@@ -37,7 +36,7 @@ __device__ __forceinline__ float pack_number(const uint4& pack, int i) {
   return bf16_value(i % 2 == 0 ? word & 0xFFFFu : word >> 16);
 }
 
-/// 2 to the x: weights are powers of 2, and scores are multiplied by log2(e) before.
+/// Weights are powers of 2, and scores multiplied by log2(e) before.
 inline constexpr float kToLog2 = 1.442695040888963f;
 
 /// A softmax in progress: its largest score, the sum of weights, and a lane's part of the weighted values.
@@ -104,33 +103,18 @@ __global__ void attend(simt::Global<const float> qkv, simt::Global<const uint4> 
       float top = its.most;
 #pragma unroll
       for (int p = 0; p < kKeysAhead; ++p) top = fmaxf(top, scores[p]);
-      const float old = expf(its.most - top);
+      const float old = simt::exp2_approx(its.most - top);
       its.most = top;
       its.sum *= old;
 #pragma unroll
       for (int i = 0; i < kNumbers; ++i) its.values[i] *= old;
 #pragma unroll
       for (int p = 0; p < kKeysAhead; ++p) {
-        const float weight = has[p] ? expf(scores[p] - top) : 0.0f;
+        const float weight = has[p] ? simt::exp2_approx(scores[p] - top) : 0.0f;
         its.sum += weight;
 #pragma unroll
         for (int i = 0; i < kNumbers; ++i) its.values[i] += weight * pack_number(v[p], i);
       }
-      const float weight = simt::exp2_approx(score - its.most);
-      its.sum += weight;
-#pragma unroll
-      for (int i = 0; i < kNumbers; ++i) its.values[i] += weight * pack_number(its_value, i);
-    }
-  };
-#pragma unroll
-  for (int i = 0; i < kAhead; ++i) ask(first + warp * kKeysOfWarp + group + i * step, i);
-  for (int base = first; base < end; base += kAhead * step) {
-#pragma unroll
-    for (int i = 0; i < kAhead; ++i) {
-      const int key = base + warp * kKeysOfWarp + group + i * step;
-      const uint4 its_key = k[i], its_value = v[i];
-      ask(key + kAhead * step, i);
-      use(key, its_key, its_value);
     }
   }
 
@@ -151,7 +135,7 @@ __global__ void attend(simt::Global<const float> qkv, simt::Global<const uint4> 
     float most = -3.0e38f, sum = 0.0f;
     for (int g = 0; g < groups; ++g) most = fmaxf(most, shared[g * stride]);
     for (int g = 0; g < groups; ++g) {
-      sum += shared[g * stride + 1] * exp2f(shared[g * stride] - most);
+      sum += shared[g * stride + 1] * simt::exp2_approx(shared[g * stride] - most);
     }
     const std::ptrdiff_t out =
         ((static_cast<std::ptrdiff_t>(row) * shape.heads + head + h) * shape.splits + split) *
@@ -159,7 +143,7 @@ __global__ void attend(simt::Global<const float> qkv, simt::Global<const uint4> 
     for (int i = threadIdx.x; i < shape.dim; i += blockDim.x) {
       float value = 0.0f;
       for (int g = 0; g < groups; ++g) {
-        value += shared[g * stride + 2 + i] * exp2f(shared[g * stride] - most);
+        value += shared[g * stride + 2 + i] * simt::exp2_approx(shared[g * stride] - most);
       }
       watch.store(parts_out, out + 2 + i, value);
     }
@@ -183,13 +167,13 @@ __global__ void merge(simt::Global<const float> parts_in, simt::Global<float> at
   float most = -3.0e38f, sum = 0.0f;
   for (int s = 0; s < shape.splits; ++s) most = fmaxf(most, parts_in[from + s * stride]);
   for (int s = 0; s < shape.splits; ++s) {
-    sum += parts_in[from + s * stride + 1] * exp2f(parts_in[from + s * stride] - most);
+    sum += parts_in[from + s * stride + 1] * simt::exp2_approx(parts_in[from + s * stride] - most);
   }
   for (int i = threadIdx.x; i < shape.dim; i += blockDim.x) {
     float value = 0.0f;
     for (int s = 0; s < shape.splits; ++s) {
       value += watch.load(parts_in, from + s * stride + 2 + i) *
-               exp2f(parts_in[from + s * stride] - most);
+               simt::exp2_approx(parts_in[from + s * stride] - most);
     }
     watch.store(attended, row * shape.queries() + head * shape.dim + i, value / sum);
   }

@@ -9,25 +9,6 @@ using parts::add_pack, parts::block_sum, parts::kPack, parts::kSumBytes, parts::
 
 inline constexpr float kEpsilon = 1e-5f;
 
-/// Calls load(i) for several numbers of a row, then store(i, …): a store might be to where the next load is from.
-template <class Load, class Store>
-__device__ __forceinline__ void pass(int width, Load load, Store store) {
-  constexpr int kHeld = 8;
-  for (int first = threadIdx.x; first < width; first += kHeld * blockDim.x) {
-    float held[kHeld];
-#pragma unroll
-    for (int j = 0; j < kHeld; ++j) {
-      const int i = first + j * blockDim.x;
-      held[j] = i < width ? load(i) : 0.0f;
-    }
-#pragma unroll
-    for (int j = 0; j < kHeld; ++j) {
-      const int i = first + j * blockDim.x;
-      if (i < width) store(i, held[j]);
-    }
-  }
-}
-
 /// A block per row.
 template <class Its>
 __global__ void embed(simt::Global<const int> tokens, simt::Global<const float4> table,
@@ -68,7 +49,6 @@ __global__ void squares(simt::Global<const float> h, simt::Global<float> inverse
                         int width, Its watch) {
   watch.begin();
   float sum = 0.0f;
-#pragma unroll 8
   for (int i = threadIdx.x; i < width; i += blockDim.x) {
     const float one = watch.load(h, row * width + i);
     sum += one * one;
@@ -213,7 +193,6 @@ __global__ void sample(simt::Global<const float> logits, simt::Global<int> sampl
   const auto at = simt::dynamic_shared<int>(blockDim.x, blockDim.x * sizeof(float), "at");
   float best = -3.0e38f;
   int where = 0;
-#pragma unroll 8
   for (int i = threadIdx.x; i < vocabulary; i += blockDim.x) {
     const float one = watch.load(logits, static_cast<std::ptrdiff_t>(blockIdx.x) * vocabulary + i);
     if (one > best) {
