@@ -73,10 +73,7 @@ const lab::Lesson& lesson() {
                           {.cut = Cut::pipeline}},
                          {"context",
                           "Keys and values go round: each rank has a part of every sequence.",
-                          {.cut = Cut::context}},
-                         {"wrong-order",
-                          "Two calls in another order on one rank: all wait for each other.",
-                          {.broken = Break::wrong_order}}})
+                          {.cut = Cut::context}}})
           .with_trials({{},
                         {.algorithm = Algorithm::tree, .ranks = 3},
                         {.algorithm = Algorithm::one_shot, .cut = Cut::expert},

@@ -350,6 +350,58 @@ TEST_CASE("the text on launches quotes what was recorded", "[figures]") {
   CHECK(bench.measurement("staircase_near", "")->value >= 0.9);
 }
 
+TEST_CASE("the texts on attention that leaves out or sums up quote what was recorded",
+          "[figures]") {
+  const lab::Report& linear = recorded_bench("linear-attention");
+  const auto ms = [&](const char* rung, const char* length, const char* column = "time") {
+    return in(linear, "timed_lengths", column, {{"rung", rung}, {"length", length}});
+  };
+  says(
+      "attention/linear-attention",
+      fmt::format("take {:.3f} ms for 16,384 tokens with a gate, by chunks of 128: {:.2f} times as "
+                  "fast as FlashAttention-3, which takes {:.3f} ms",
+                  ms("chunked, gate", "16384"), ms("chunked, gate", "16384", "times"),
+                  ms("flash-3", "16384")));
+  says("attention/linear-attention",
+       fmt::format("both take the same time, {:.3f} and {:.3f} ms", ms("chunked, gate", "4096"),
+                   ms("flash-3", "4096")));
+  CHECK(ms("chunked, gate", "4096") == Approx(ms("flash-3", "4096")).epsilon(0.05));
+  CHECK(ms("chunked, gate", "2048", "times") < 1);
+  const lab::Report& sparse = recorded_bench("sparse-attention");
+  const auto times = [&](const char* rung) {
+    return in(sparse, "lists", "times", {{"rung", rung}});
+  };
+  says("attention/sparse-attention",
+       fmt::format("is {:.0f} times as fast as a causal mask", times("window 4096")));
+  says("attention/sparse-attention",
+       fmt::format("95 % are left out are {:.0f} times as fast", times("5 % of the blocks")));
+  says("attention/sparse-attention",
+       fmt::format(
+           "to choose 2048 of 65,536 takes {:.0f} % longer",
+           in(sparse, "index", "more", {{"context", "65536"}, {"rung", "scores and top-k"}})));
+}
+
+TEST_CASE("the text on many GPUs quotes what was recorded", "[figures]") {
+  const lab::Report& bench = recorded_bench("parallelism");
+  const auto of = [&](const char* rung, const char* bytes, const char* column = "time") {
+    return in(bench, "all_reduce", column, {{"rung", rung}, {"bytes", bytes}});
+  };
+  says("systems/parallelism",
+       fmt::format(
+           "16 KB take {:.2f} µs all at once, {:.2f} µs through a tree and {:.2f} µs round a "
+           "ring",
+           of("one-shot", "16384"), of("tree", "16384"), of("ring", "16384")));
+  says("systems/parallelism",
+       fmt::format("{:.1f} GB/s of bus bandwidth at 256 MB", of("ring", "268435456", "bandwidth")));
+  says("systems/parallelism",
+       fmt::format("takes {:.2f} µs for 16 KB and reaches {:.1f} GB/s", of("NCCL", "16384"),
+                   of("NCCL", "268435456", "bandwidth")));
+  const lab::Table& planned = *bench.table("planned");
+  for (std::size_t row = 0; row < planned.rows.size(); ++row)
+    CHECK(std::abs(tests::number_in(planned, row, "ratio") - 1) < 0.07);
+  says("systems/parallelism", "as long as planned, within 7 % for each cut");
+}
+
 TEST_CASE("the text on experts quotes what was recorded", "[figures]") {
   const lab::Report& bench = recorded_bench("moe-routing");
   const auto rate = [&](const char* scheme, const char* routing, const char* experts) {
