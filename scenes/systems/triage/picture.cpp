@@ -52,7 +52,7 @@ Barred barred(Instrument instrument, bool timed) {
     case Instrument::gaps:
       return {0, "calls", "gap_bar", "gap_end"};
     case Instrument::roofline:
-      return {1, "intensity", "roof_bar", "roof_end"};
+      return {1, "largest", "roof_bar", "roof_end"};
     default:
       return {1, "sectors", "sector_bar", "sector_end"};
   }
@@ -69,7 +69,7 @@ float right_of(Instrument instrument, bool timed) {
     case Instrument::counters:
       return timed ? 14.0f : 9.0f;
     case Instrument::roofline:
-      return timed ? 14.0f : 8.5f;
+      return timed ? 16.0f : 10.5f;
     case Instrument::gaps:
       return timed ? 8.0f : 3.0f;
     default:
@@ -89,7 +89,7 @@ std::string end_text(Instrument instrument, const Row& row, bool timed) {
       return fmt::format("{} %, {} at once{}", second, count,
                          timed && row.value >= 1 ? fmt::format(", {:.0f} GB/s", row.value) : "");
     case Instrument::roofline:
-      return fmt::format("{}; {} MB{}", value, count,
+      return fmt::format("{} FLOP/B; {} MB{}", value, count,
                          timed ? fmt::format(", {:.1f} TFLOP/s", 1e-3 * row.second) : "");
     case Instrument::gaps:
       return timed && row.value > 0 ? fmt::format("{}, {} µs", count, value) : count;
@@ -112,21 +112,13 @@ Extent TriageScene::extent() const {
         .names = {"host", "device"},
         .least_slot = 14},
        {.name = "row", .kind = Axis::band, .count = kMostBars, .least_slot = 10},
-       {.name = "largest",
-        .high = 100,
-        .fixed = true,
-        .title = text("% of the largest"),
-        .ticks = true},
+       {.name = "largest", .high = 100, .fixed = true, .title = text("%"), .ticks = true},
        {.name = "occupancy",
         .high = 100,
         .fixed = true,
         .title = text("% of the warps"),
         .ticks = true},
        {.name = "calls", .high = trace_.most_calls, .title = text("in a step"), .ticks = true},
-       {.name = "intensity",
-        .high = trace_.most_intensity,
-        .title = text("FLOP per byte"),
-        .ticks = true},
        {.name = "sectors",
         .high = 32,
         .fixed = true,
@@ -161,7 +153,7 @@ Picture TriageScene::picture(const Extent& extent, const View& view) const {
     for (Axis& axis : made.axes) {
       if (axis.name != Name("row")) continue;
       std::vector<std::string> names;
-      for (const Row* row : rows_of(shown)) {
+      for (const Row* row : barred_rows(shown)) {
         const bool expert = row->what.starts_with("expert ");
         names.push_back(row->op >= 0 && !expert ? std::string(name_of(static_cast<Op>(row->op)))
                                                 : row->what);
@@ -238,6 +230,15 @@ Box TriageScene::timeline(int look) const {
       {.weight = 4, .least_width = 16, .least_height = 6});
 }
 
+/// Those with bars: the largest, where small ones would be too short to see.
+std::vector<const Row*> TriageScene::barred_rows(int look) const {
+  std::vector<const Row*> rows = rows_of(look);
+  constexpr std::size_t kLargest = 9;
+  const bool many = probe(look).instrument == Instrument::kernels && timed();
+  if (many && rows.size() > kLargest) rows.resize(kLargest);
+  return rows;
+}
+
 /// A bar per kernel, its name and other numbers behind it.
 Box TriageScene::bars(int look) const {
   const Instrument which = probe(look).instrument;
@@ -246,12 +247,12 @@ Box TriageScene::bars(int look) const {
   std::vector<Mark> ends;
   int lane = 0;
   double most = 0;
-  const auto rows = rows_of(look);
+  const auto rows = barred_rows(look);
   double largest = 0;
   for (const Row* row : rows) largest = std::max(largest, number_of(*row, its.number));
   for (const Row* row : rows) {
     double value = number_of(*row, its.number);
-    if (which == Instrument::kernels) value *= largest > 0 ? 100 / largest : 0;
+    if (its.axis == Name("largest")) value *= largest > 0 ? 100 / largest : 0;
     list.add({.lane = lane,
               .begin = 0,
               .end = value,
@@ -283,7 +284,9 @@ Box TriageScene::bars(int look) const {
   bars.marks.insert(bars.marks.end(), ends.begin(), ends.end());
   return labelled({"shown"}, std::move(bars),
                   text(fmt::format("{} of step {}{}", name_of(which), probe(look).step,
-                                   which == Instrument::sectors ? ": outlined, what would do" : ""),
+                                   which == Instrument::sectors  ? ": outlined, what would do"
+                                   : its.axis == Name("largest") ? ", in % of the largest"
+                                                                 : ""),
                        std::string(name_of(which))),
                   {.weight = 4, .least_width = 20, .least_height = 9});
 }

@@ -35,6 +35,7 @@ class TriageScene final : public SceneOf<triage::Trace> {
     return trace_.looks[static_cast<std::size_t>(look)];
   }
   std::vector<const triage::Row*> rows_of(int look) const;
+  std::vector<const triage::Row*> barred_rows(int look) const;
   /// Probes of an instrument that are spent by now, in order.
   std::vector<triage::Probe> spent(triage::Instrument instrument, Cursor cursor) const;
   bool timed() const { return !trace_.times_from.empty(); }

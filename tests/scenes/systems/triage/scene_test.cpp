@@ -61,10 +61,8 @@ TEST_CASE("Triage: a bar per row of an instrument, as long as its number", "[tri
   const auto count = [](const triage::Row& row) { return row.count; };
   const auto value = [](const triage::Row& row) { return row.value; };
   const auto second = [](const triage::Row& row) { return row.second; };
-  for (const Seen& seen :
-       {Seen{"gaps", "gap_bar", count},
-        Seen{"roofline", "roof_bar", value}, Seen{"sectors", "sector_bar", value},
-        Seen{"counters", "counter_bar", second}}) {
+  for (const Seen& seen : {Seen{"gaps", "gap_bar", count}, Seen{"sectors", "sector_bar", value},
+                           Seen{"counters", "counter_bar", second}}) {
     INFO(seen.probe);
     ShownTriage shown(looking("case-8", seen.probe));
     const picture::Picture picture = picture_at(*shown, {1, 0});
