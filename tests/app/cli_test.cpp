@@ -275,7 +275,7 @@ TEST_CASE("progress is printed, handed in, put together for a class, and forgott
   check_contains(all.out, "student,lesson,");
   check_contains(all.out, "ada,coalescing,1,");  // a stop that is no more does not count
   check_contains(all.out, "bob,coalescing,1,");
-  check_contains(all.out, "bob,first-steps,0,0,0,0,1,8\n");
+  check_contains(all.out, "bob,first-steps,0,0,0,0,1,8,0,0,0\n");
   CHECK(tilestep({"--class", room.string()}).code == 2);
   CHECK(tilestep({"--csv"}).code == 2);
   CHECK(tilestep({"--reset"}).code == 0);

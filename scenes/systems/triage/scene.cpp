@@ -34,6 +34,16 @@ std::vector<Probe> TriageScene::spent(Instrument instrument, Cursor cursor) cons
 
 // ---- words --------------------------------------------------------------------------------------------
 
+namespace {
+
+/// "attend", "product of head": a kernel, and its operator where that is called otherwise.
+std::string named(const Row& row) {
+  const std::string op = row.op < 0 ? std::string() : std::string(name_of(static_cast<Op>(row.op)));
+  return op.empty() || op == row.what ? row.what : row.what + " of " + op;
+}
+
+}  // namespace
+
 std::string TriageScene::headline_of(int look) const {
   const Probe& its = probe(look);
   const std::vector<const Row*> rows = rows_of(look);
@@ -60,11 +70,11 @@ std::string TriageScene::headline_of(int look) const {
       const auto launches =
           static_cast<std::int64_t>(sum([](const Row& row) { return row.count; }));
       if (timed()) {
-        return fmt::format("{} of {} takes {} of the kernels' time.", top.what, top.note,
+        return fmt::format("{} takes {} of the kernels' time.", named(top),
                            percent(top.second / 100));
       }
-      return fmt::format("Step {} launches {}, most often {} of {}.", its.step,
-                         counted(launches, "kernel"), top.what, top.note);
+      return fmt::format("Step {} launches {}, most often {}.", its.step,
+                         counted(launches, "kernel"), named(top));
     }
     case Instrument::shapes: {
       const auto narrow = std::count_if(rows.begin(), rows.end(), [](const Row* row) {
@@ -76,19 +86,17 @@ std::string TriageScene::headline_of(int look) const {
     }
     case Instrument::counters: {
       const Row low = first_by([](const Row& row) { return -row.second; });
-      return fmt::format("{} of {} has the lowest occupancy, {}.", low.what,
-                         low.note.substr(0, low.note.find(':')), percent(low.second / 100));
+      return fmt::format("{} has the lowest occupancy, {}.", named(low), percent(low.second / 100));
     }
     case Instrument::roofline: {
       const Row most = first_by([](const Row& row) { return row.count; });
-      return fmt::format("{} of {} asks memory for most, {} MB.", most.what, most.note,
+      return fmt::format("{} asks memory for most, {} MB.", named(most),
                          significant(most.count, 3));
     }
     case Instrument::sectors: {
       const Row worst = first_by([](const Row& row) { return row.value / row.second; });
-      return fmt::format("{} of {} touches {} sectors per request, where {} hold what it reads.",
-                         worst.what, worst.note, significant(worst.value, 3),
-                         significant(worst.second, 3));
+      return fmt::format("{} touches {} sectors per request, where {} hold what it reads.",
+                         named(worst), significant(worst.value, 3), significant(worst.second, 3));
     }
     case Instrument::gaps: {
       double calls = 0;

@@ -65,3 +65,24 @@ TEST_CASE("without a folder for it progress is of this window alone", "[keep]") 
   CHECK(file.add(of("tiling", {.stops = {"a"}})).lessons.count("tiling") == 1);
   CHECK(file.take_remark().empty());
 }
+
+TEST_CASE("fixes that were tried on cases are kept, and further tries cost points", "[keep]") {
+  const Progress some =
+      of("triage", {.cases = {"case-1: use-bf16 = 10", "case-2: align-rows = 90"}});
+  Progress all = some;
+  all.add(of("triage", {.cases = {"case-1: fuse-the-dequant = 95"}}));
+  CHECK(progress_from(progress_text(all)) == all);
+  CHECK(all.lessons.at("triage").cases.size() == 3);
+  // A lesson without cases is written as before there were any.
+  CHECK_FALSE(contains(progress_text(of("tiling", {.stops = {"a"}})), "cases"));
+  const CasePoints points = points_of_cases(all.lessons.at("triage").cases);
+  CHECK(points.cases == 2);
+  CHECK(points.tries == 3);
+  CHECK(points.points == 95 - 15 + 90);
+  CHECK(points_of_cases({}).points == 0);
+  // Trying everything is worth nothing, and what is no such text counts nothing.
+  std::set<std::string> many;
+  for (int i = 0; i < 9; ++i) many.insert("case-3: fix " + std::to_string(i) + " = 99");
+  CHECK(points_of_cases(many).points == 0);
+  CHECK(points_of_cases({"", "case-1", ": = ", "case-4: x = many", "case-5 = 70"}).points == 0);
+}

@@ -136,6 +136,7 @@ class Looking {
     const auto its = measured();
     std::vector<Row> rows;
     for (const KernelReading& kernel : readings().kernels) {
+      if (!has_weights(kernel)) continue;
       Row row = row_of(look_, kernel);
       const KernelReading* const other = same(its, kernel);
       const int registers = other != nullptr ? other->registers : kernel.registers;

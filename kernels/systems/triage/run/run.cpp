@@ -89,7 +89,7 @@ int points_of(const Verdict& verdict, int probes_left) {
   const double fixed = static_cast<double>(verdict.fixed) / verdict.faults;
   const double points = 10 * verdict.right_bottleneck + 15 * verdict.right_operator +
                         25 * verdict.right_cause +
-                        40 * (verdict.best_us > 0 ? verdict.share() : fixed) +
+                        40 * (verdict.best_us > 0 && verdict.fixed > 0 ? verdict.share() : fixed) +
                         (verdict.fixed == verdict.faults ? 10.0 * probes_left / kProbes : 0.0);
   return static_cast<int>(std::lround(points));
 }
