@@ -399,7 +399,7 @@ TEST_CASE("the text on many GPUs quotes what was recorded", "[figures]") {
   const lab::Table& planned = *bench.table("planned");
   for (std::size_t row = 0; row < planned.rows.size(); ++row)
     CHECK(std::abs(tests::number_in(planned, row, "ratio") - 1) < 0.07);
-  says("systems/parallelism", "as long as planned, within 7 % for each cut");
+  says("systems/parallelism", "as long as planned, but for a few per cent");
 }
 
 TEST_CASE("the text on experts quotes what was recorded", "[figures]") {
