@@ -44,7 +44,9 @@ constexpr std::pair<std::string_view, std::string_view> kSparse[] = {
     {"flash-attention-3", "Ping-pong: two warpgroups take turns"},
     {"flash-attention-3", "Inside a warpgroup too"},
     {"attention-backward", "Weights pull together"},
-    {"attention-backward", "One wrong number per query spoils three matrices"}};
+    {"attention-backward", "One wrong number per query spoils three matrices"},
+    {"triage", "Room for one block"},
+    {"triage", "What these instruments cannot see"}};
 
 constexpr float kStepSubject = 0.6f;
 constexpr float kRoomBesideStrip = 0.8f;  ///< of the picture, in the lowest room

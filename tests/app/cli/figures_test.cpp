@@ -574,3 +574,32 @@ TEST_CASE("the ledger of fusion predicts with what was recorded", "[figures]") {
   // Runs are recorded with this number, so it can only be as good as the recording before.
   CHECK(fusion::kMicrosecondsPerLaunch == Approx(saved / launches).epsilon(0.1));
 }
+
+TEST_CASE("the text on triage quotes what was recorded", "[figures]") {
+  const lab::Report& bench = recorded_bench("triage");
+  const auto loop = [&](const char* which, const char* column) {
+    return in(bench, "loop", column, {{"case", which}});
+  };
+  const auto attend = [&](const char* which) {
+    return in(bench, "kernels", "us", {{"case", which}, {"op", "attend"}});
+  };
+  const auto quotes = [](const std::string& sentence) { says("systems/triage", sentence); };
+  quotes(fmt::format("{:.1f} % of the kernels' time on an H200",
+                     in(bench, "kernels", "share", {{"case", "case-1"}, {"op", "norm"}})));
+  quotes(fmt::format("the step takes {:.0f} µs with it, and {:.0f} without",
+                     in(bench, "cases", "step", {{"case", "case-1"}, {"fix", "faster-norm"}}),
+                     loop("case-1", "mean")));
+  quotes(fmt::format("a step takes {:.0f} µs instead of {:.0f}", loop("sound", "mean"),
+                     loop("case-1", "mean")));
+  quotes(fmt::format("attention takes {:.0f} µs in a step instead of {:.0f}", attend("case-12"),
+                     attend("sound")));
+  quotes(fmt::format("{:.0f} µs in a step on an H200 instead of {:.0f}", attend("case-6"),
+                     attend("sound")));
+  quotes(
+      fmt::format("the kernels take {:.0f} µs of a step either way, and the gaps between them "
+                  "{:.0f} µs instead of {:.0f}",
+                  loop("case-7", "busy"), loop("case-7", "idle"), loop("sound", "idle")));
+  CHECK(std::round(loop("sound", "busy")) == std::round(loop("case-7", "busy")));
+  quotes(fmt::format("the usual one takes {:.0f} µs, the fourth {:.0f}", loop("case-5", "usual"),
+                     loop("case-5", "fourth")));
+}
