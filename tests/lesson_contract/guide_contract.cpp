@@ -179,8 +179,9 @@ void check_decimals(const GuideStop& stop, const scenes::Scene& scene, const sce
   const std::string text = std::regex_replace(stop.text, target, "]");
   std::vector<double> values = numbers_at(scene, view);
   const lab::Recording* recording = lab::recording(scene.report()->lesson);
-  const std::pair<const char*, double> units[] = {
-      {"", 1}, {"%", 1}, {"GB/s", 1}, {"TFLOP/s", 1}, {"µs", 1}, {"ms", 1}, {"million", 1e-3}, {"MB", 1e-3}};
+  const std::pair<const char*, double> units[] = {{"", 1},           {"%", 1},    {"GB/s", 1},
+                                                  {"TFLOP/s", 1},    {"µs", 1},   {"ms", 1},
+                                                  {"million", 1e-3}, {"MB", 1e-3}};
   for (const auto& [unit, scale] : units) {
     if (recording == nullptr || stop.tab != "measured") break;
     for (const double value : recorded(recording->bench, unit)) values.push_back(scale * value);

@@ -72,7 +72,7 @@ struct Wire {
     const int thread = static_cast<int>(threadIdx.x);
     if (thread < ranks)
       simt::signal(peers.flags[(to + thread) % job.ranks], blockIdx.x * job.ranks + job.rank,
-                   base + count);  // [step: tell]
+                   base + count);    // [step: tell]
     if (ranks > 1) __syncthreads();  // all threads have told theirs before one waits
   }
   __device__ bool await(int from, unsigned count, int ranks = 1) const {

@@ -8,7 +8,7 @@
 
 #include "kernels/base/lab/knob.hpp"
 #include "kernels/lessons.hpp"
-#include "kernels/systems/triage/plan.hpp"
+#include "kernels/systems/triage/run/plan.hpp"
 #include "kernels/systems/triage/shape.hpp"
 
 /// The lesson on diagnosis: a decode loop in which a fault is hidden, instruments that cost a probe each, a diagnosis, and a

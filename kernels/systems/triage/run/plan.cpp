@@ -1,6 +1,6 @@
 // Which fault is where, and what names it.
 
-#include "kernels/systems/triage/plan.hpp"
+#include "kernels/systems/triage/run/plan.hpp"
 
 #include <algorithm>
 
