@@ -216,6 +216,7 @@ Box TriageScene::timeline(int look) const {
     list.add({.lane = row->lane,
               .begin = row->value,
               .end = row->second,
+              .state = row->what == "synchronize" ? State::wasted : State::plain,
               .tone = tone_of(row->op),
               .name = row->what.substr(0, row->what.find(' ')),
               .about = about_of(row->op),
@@ -223,10 +224,9 @@ Box TriageScene::timeline(int look) const {
   }
   return labelled(
       {"shown"}, box({"lanes", look}, {list.made()}, {}, {.least_height = 5, .left = 4.2f}),
-      text(timed()
-               ? fmt::format("timeline of step {}, {}", probe(look).step, trace_.times_from)
-               : fmt::format("timeline of step {}: beats are order, not time", probe(look).step),
-           "timeline"),
+      text(fmt::format("step {}, hatched: the host waits; {}", probe(look).step,
+                       timed() ? trace_.times_from : "beats are order, not time"),
+           fmt::format("step {}, hatched: the host waits", probe(look).step), "timeline"),
       {.weight = 4, .least_width = 16, .least_height = 6});
 }
 

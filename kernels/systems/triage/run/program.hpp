@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "kernels/systems/triage/kernels.hpp"
-#include "kernels/systems/triage/reference.hpp"
 #include "kernels/systems/triage/run/plan.hpp"
+#include "kernels/systems/triage/run/reference.hpp"
 
 /// The program under diagnosis: its arrays, and the launches of a step as a plan has them.
 namespace tilestep::triage {

@@ -76,10 +76,10 @@ std::vector<Fault> faults_of(const Plan& plan) {
   return all;
 }
 
-/// To the next of 1, 2, 5, 10, 20, …
+/// To the next round number.
 double rounded_up(double x) {
   const double unit = std::pow(10.0, std::floor(std::log10(x)));
-  for (const double step : {1.0, 2.0, 5.0}) {
+  for (const double step : {1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0}) {
     if (x <= step * unit) return step * unit;
   }
   return 10 * unit;

@@ -1,4 +1,4 @@
-#include "kernels/systems/triage/reference.hpp"
+#include "kernels/systems/triage/run/reference.hpp"
 
 #include <algorithm>
 #include <cmath>
