@@ -53,6 +53,22 @@ TEST_CASE("Triage: a click on an instrument spends a probe, the second time on t
   CHECK_FALSE(spent->dropped({Cursor{1, 0}}, key, key).has_value());
 }
 
+TEST_CASE("Triage: the pointer spends a probe on what it clicks", "[triage_scene]") {
+  ShownTriage shown(looking("case-1", "queue,kernels"));
+  const auto draw = [&] { return shown.picture(Cursor{1, 0}, {1100, 700}); };
+  shown.point_away();
+  const auto parts = draw();
+  shown.point_at(parts.at("instrument_5"));
+  draw();
+  shown.press(true);
+  draw();
+  shown.press(false);
+  draw();
+  const auto request = shown.player().take_request();
+  REQUIRE(request);
+  CHECK(std::get<std::string>(request->at("probes")) == "queue,kernels,sectors");
+}
+
 TEST_CASE("Triage: a bar per row of an instrument, as long as its number", "[triage_scene]") {
   struct Seen {
     const char *probe, *mark;
