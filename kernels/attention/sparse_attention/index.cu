@@ -4,7 +4,7 @@
 // numbers, score = Σ over heads of weight · max(0, q · k), and the k best go to attention. A block has a query and goes
 // through the tokens tile by tile; a thread has a token of the tile. No score leaves the block.
 
-#include "kernels/attention/sparse_attention/top_k.cu"
+#include "kernels/attention/sparse_attention/top_k.hpp"
 #include "kernels/base/simt/packed.hpp"
 
 namespace tilestep::sparse_attention::SIMT_BACKEND {

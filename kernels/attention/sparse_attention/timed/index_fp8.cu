@@ -6,7 +6,7 @@
 // stored, or offered to the block's top-k and forgotten.
 
 #include "kernels/attention/sparse_attention/timed/kernels.hpp"
-#include "kernels/attention/sparse_attention/top_k.cu"
+#include "kernels/attention/sparse_attention/top_k.hpp"
 #include "kernels/base/simt/hopper.hpp"
 
 namespace tilestep::sparse_attention::timed::SIMT_BACKEND {
