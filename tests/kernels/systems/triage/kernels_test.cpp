@@ -56,6 +56,7 @@ std::vector<Plan> all_plans() {
 
 std::vector<Shape> some_shapes() {
   std::vector<Shape> shapes(4);
+  shapes[0].layers = 1;
   shapes[1].layers = 1;
   shapes[1].rows = 1;
   shapes[1].context = 1;

@@ -283,12 +283,12 @@ TEST_CASE("Triage: a timeline in a recording's cell comes back", "[triage]") {
 
 TEST_CASE("Triage: the bench compares and times all that it has", "[triage]") {
   tests::TimedEmulation device(kTriageRuns);
+  const auto cases = static_cast<std::size_t>(BenchSizes::tiny().cases);
   const lab::Report report = bench_report(device, tests::unwatched, BenchSizes::tiny());
   tests::check_holds(report);
-  CHECK(tests::table_in(report, "cases").rows.size() ==
-        static_cast<std::size_t>((kCases + 1) * kFixes));
-  CHECK(tests::table_in(report, "loop").rows.size() == 1 + kCases + 1);
-  CHECK(tests::table_in(report, "spans").rows.size() == 2 + kCases + 1);  // the rare step twice
+  CHECK(tests::table_in(report, "cases").rows.size() == (cases + 1) * kFixes);
+  CHECK(tests::table_in(report, "loop").rows.size() == 1 + cases + 1);
+  CHECK(tests::table_in(report, "spans").rows.size() == 2 + cases + 1);  // the rare step twice
   CHECK(tests::number_in(tests::table_in(report, "cases"), 0, "step") == Approx(250));
   CHECK_FALSE(tests::table_in(report, "counters").rows.empty());
   BenchSizes quick = BenchSizes::tiny();
