@@ -17,13 +17,13 @@ using words::number, words::significant;
 namespace {
 
 Question who_approximates() {
-  return of_kind("who-approximates",
-                 ask("Softmax's answer and the features' will differ. What of it is approximate?",
-                     "The model: other weights for the same keys",
-                     {"The kernel: it leaves keys out", "The arithmetic: it has fewer bits",
-                      "The order of multiplication"},
-                     "(QK^T)V and Q(K^TV) are the same number; what differs is the weight of each "
-                     "key, and that is a choice of the model's."));
+  return of_kind(
+      "who-approximates",
+      ask("Softmax's answer and the features' will differ. What is approximate?",
+          "The model's weights",
+          {"The kernel: keys left out", "The arithmetic: fewer bits", "The order of products"},
+          "(QK^T)V and Q(K^TV) are the same number; what differs is the weight of each "
+          "key, and that is a choice of the model's."));
 }
 
 Question chunk_size() {
