@@ -2,7 +2,7 @@
 
 #include "kernels/systems/triage/attend.cu"
 #include "kernels/systems/triage/block.cu"
-#include "kernels/systems/triage/launch.hpp"
+#include "kernels/systems/triage/launch_products.hpp"
 
 namespace tilestep::triage::SIMT_BACKEND {
 namespace {

@@ -1,10 +1,12 @@
+#pragma once
+
 // The products' launches.
 
-#include "kernels/systems/triage/launch.hpp"
 #include "kernels/systems/triage/products.cu"
 
 namespace tilestep::triage::SIMT_BACKEND {
-namespace {
+
+inline constexpr int kThreads = 128;
 
 /// A kernel for 4 tokens, and one for 8: a launch takes the next one.
 template <class Run>
@@ -14,10 +16,8 @@ void for_tokens(int tokens, Run run) {
   run(std::integral_constant<int, kMostRows>{});
 }
 
-}  // namespace
-
-void start_product(simt::Device& device, const char* name, Weights weights, const Product& shape,
-                   const ProductArrays& arrays, const Watch& watch) {
+inline void start_product(simt::Device& device, const char* name, Weights weights,
+                          const Product& shape, const ProductArrays& arrays, const Watch& watch) {
   simt::require_within("triage: rows of a product", shape.rows, 1, 1 << 20);
   simt::require_within("triage: k of a product", shape.k, 1, 1 << 20);
   const bool many = weights != Weights::single && weights != Weights::columns;
@@ -59,9 +59,9 @@ void start_product(simt::Device& device, const char* name, Weights weights, cons
   });
 }
 
-void start_dequant(simt::Device& device, int rows, int k, simt::Span<const unsigned char> from,
-                   simt::Span<const float> scales, simt::Span<std::uint16_t> to,
-                   const Watch& watch) {
+inline void start_dequant(simt::Device& device, int rows, int k,
+                          simt::Span<const unsigned char> from, simt::Span<const float> scales,
+                          simt::Span<std::uint16_t> to, const Watch& watch) {
   simt::require_multiple("triage: k of a product", k, 16);
   const long long packs = static_cast<long long>(rows) * (k / 16);
   with_watch(watch, [&](auto its) {
