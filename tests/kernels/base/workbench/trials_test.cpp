@@ -64,11 +64,10 @@ TEST_CASE("trial settings are right with the lesson's own kernels, and run every
           "[workbench_run]") {
   // Two are not emulated. Of the others a lesson has what they do inside a kernel of its own: paged.cu, sparse attention's
   // lists.cu, many GPUs' coming.cu.
-  const std::set<std::string> not_here = {"kernels/attention/flash_attention_3/flash_3.cu",
-                                          "kernels/attention/kv_cache/paged/merge.cu",
-                                          "kernels/experts/moe_routing/grouped_wgmma.cu",
-                                          "kernels/matmul/hopper_gemm/specialized.cu",
-                                          "kernels/numbers/accumulator_precision/tensor_core.cu"};
+  const std::set<std::string> not_here = {
+      "kernels/attention/flash_attention_3/flash_3.cu", "kernels/attention/kv_cache/paged/merge.cu",
+      "kernels/experts/moe_routing/grouped_wgmma.cu", "kernels/matmul/hopper_gemm/specialized.cu",
+      "kernels/numbers/accumulator_precision/tensor_core.cu"};
   std::set<std::string> never;
   tests::Part part("trial settings", 3);
   for (const lab::Lesson* lesson : lessons()) {
