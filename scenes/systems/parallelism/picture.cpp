@@ -396,7 +396,7 @@ Box ParallelismScene::planned_memory() const {
   spans.items.about.push_back({"cut", {-1, std::move(cuts)}});
   bars.marks.insert(bars.marks.begin(), std::move(spans));
   return labelled({"planned_memory"}, std::move(bars), text("memory of a rank (derived)", "memory"),
-                  {.weight = 1, .least_width = 14, .least_height = 8});
+                  {.weight = 1, .least_width = 12, .least_height = 8});
 }
 
 Box ParallelismScene::planned_time(Cursor cursor) const {
@@ -430,7 +430,7 @@ Box ParallelismScene::planned_time(Cursor cursor) const {
   bars.marks.insert(bars.marks.begin(), std::move(spans));
   return labelled({"planned_time"}, std::move(bars),
                   text(fmt::format("time of a step on {} (derived)", name_of(trace_.link)), "time"),
-                  {.weight = 1, .least_width = 14, .least_height = 8});
+                  {.weight = 1, .least_width = 12, .least_height = 8});
 }
 
 // ---- explanations -------------------------------------------------------------------------------------------
