@@ -373,7 +373,7 @@ Box ParallelismScene::bubbles(Cursor cursor) const {
 Box ParallelismScene::planned_memory() const {
   SpanList list("planned_span", "gb", "cut", "kind");
   std::vector<int> cuts;  // of each span
-  Box bars = box({"planned_bars"}, {}, {}, {.least_height = 6, .left = 4.6f, .right = 4});
+  Box bars = box({"planned_bars"}, {}, {}, {.least_height = 6, .left = 4.4f, .right = 4});
   double most = 0;
   for (const Cut cut : all_of<Cut>()) {
     const PlannedStep step = parallelism::planned(cut, trace_.ranks, trace_.tokens, trace_.schedule,
@@ -402,7 +402,7 @@ Box ParallelismScene::planned_memory() const {
 Box ParallelismScene::planned_time(Cursor cursor) const {
   SpanList list("time_span", "ms", "cut", "what");
   std::vector<int> cuts;  // of each span
-  Box bars = box({"time_bars"}, {}, {}, {.least_height = 6, .left = 4.6f, .right = 4});
+  Box bars = box({"time_bars"}, {}, {}, {.least_height = 6, .left = 4.4f, .right = 4});
   constexpr std::uint8_t kTones[] = {1, 9, 0};
   constexpr const char* kNames[] = {"compute", "wire", "idle"};
   double most = 0;
