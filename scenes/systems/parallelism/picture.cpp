@@ -283,7 +283,7 @@ Box ParallelismScene::memory(Cursor) const {
       {std::move(bars), box({"kind_table"}, {std::move(table)}, {},
                             {.rank = 1, .least_width = 14, .least_height = 5})},
       text(fmt::format("memory of each rank in bytes, cut by {}", name_of(trace_.cut)), "memory"),
-      {.flow = Layout::row, .weight = 2.2f, .least_width = 14, .least_height = 6});
+      {.flow = Layout::row, .weight = 2.2f, .least_width = 14, .least_height = 5});
 }
 
 Box ParallelismScene::calls(Cursor cursor) const {
