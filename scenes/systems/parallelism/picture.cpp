@@ -244,7 +244,7 @@ Box ParallelismScene::bytes(Cursor cursor) const {
 Box ParallelismScene::memory(Cursor) const {
   SpanList list("memory_span", "memory_bytes", "rank", "kind");
   Box bars =
-      box({"memory_bars"}, {}, {}, {.weight = 3, .least_height = 4, .left = 3.6f, .right = 4});
+      box({"memory_bars"}, {}, {}, {.weight = 3, .least_height = 3, .left = 3.6f, .right = 4});
   for (int rank = 0; rank < trace_.ranks; ++rank) {
     double at = 0;
     for (int kind = 0; kind < kKinds; ++kind) {
@@ -283,7 +283,7 @@ Box ParallelismScene::memory(Cursor) const {
       {std::move(bars), box({"kind_table"}, {std::move(table)}, {},
                             {.rank = 1, .least_width = 14, .least_height = 5})},
       text(fmt::format("memory of each rank in bytes, cut by {}", name_of(trace_.cut)), "memory"),
-      {.flow = Layout::row, .weight = 2.2f, .least_width = 14, .least_height = 5});
+      {.flow = Layout::row, .weight = 2.2f, .least_width = 14, .least_height = 4.2f});
 }
 
 Box ParallelismScene::calls(Cursor cursor) const {
