@@ -2,13 +2,19 @@
 
 /// \file
 /// How a kernel records what it does. It takes a tape as a parameter: `NoTape` when it is timed, which
-/// the compiler removes entirely, and `Tape` when it is explained. A tape records two things:
+/// the compiler removes entirely, and `Tape` when it is explained. A tape records:
 ///
 ///     tape.note(site, index, value)   a number or a small structure that the kernel has at hand
 ///     tape.traced(array, site)        an accessor that records every a[i]: thread, address, load or
 ///                                     store; without a tape it is the array itself
+///     tape.put(kept, index, value)    a note in an array of the host's, by its index: one store, where
+///                                     the atomic of a note would disturb a clock
+///     tape.add(kept, index, amount)   adds to such a number, atomically
+///     tape.tick(site, number, clock)  the clock of a site's number-th event (hopper::clock, ring.hpp)
+///     tape.does(fault)                whether the kernel is to be wrong in this way, an enumerator
 ///
-/// `site` identifies the note or array within the kernel. The host owns the tape as a `Trace`.
+/// `site` identifies the note or array within the kernel. The host owns the tape as a `Trace`; of an array that is
+/// `kept`, and of clocks, it keeps the buffer.
 /// Included by simt.hpp.
 
 #include <algorithm>
@@ -64,8 +70,18 @@ struct NoTape {
   static constexpr bool kRecords = false;
 
   __device__ constexpr bool chosen(int) const { return false; }
+  __device__ constexpr bool in_its_block() const { return false; }
   template <class T>
   __device__ void note(std::uint32_t, std::int64_t, const T&) const {}
+  template <class T>
+  __device__ void put(std::uint32_t, std::int64_t, const T&) const {}
+  template <class T>
+  __device__ void add(std::uint32_t, std::int64_t, T) const {}
+  __device__ void tick(int, int, long long) const {}
+  template <class Fault>
+  __device__ constexpr bool does(Fault) const {
+    return false;
+  }
   template <class Array>
   __device__ Array traced(Array array, std::uint32_t) const {
     return array;
@@ -83,12 +99,64 @@ struct Tape {
   int chosen_thread = 0;
   /// Loads, and stores, are recorded for threads of a block whose number is a multiple of these.
   std::uint32_t loads_of = 1, stores_of = 1;
+  /// An array that put and add write to.
+  struct Kept {
+    void* data = nullptr;
+    std::size_t count = 0;
+    std::size_t bytes = 0;  ///< of an element
+  };
+  static constexpr std::uint32_t kMostKept = 6;
+  Kept kept[kMostKept] = {};
+  Span<long long> clocks = {};  ///< of tick: a row of `numbers` for each site
+  int numbers = 0;
+  int chosen_block = 0;  ///< whose events have clocks
+  int fault = 0;         ///< what `does` is true of
 
-  /// False for a tape without a trace.
-  explicit operator bool() const { return entries != nullptr; }
+  /// False for a tape that records nothing.
+  explicit operator bool() const {
+    return entries != nullptr || clocks.data != nullptr || kept[0].data != nullptr;
+  }
+  /// Makes `put(site, i, value)` write element i of `array`. From site 0 on; T is what is put.
+  template <class T>
+  Tape& keep(std::uint32_t site, Span<T> array) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    kept[site] = {array.data, array.count, sizeof(T)};
+    return *this;
+  }
 
   /// Whether `thread` is the one whose registers are shown.
   __device__ bool chosen(int thread) const { return thread == chosen_thread; }
+
+  /// Whether this block is the one whose events have clocks.
+  __device__ bool in_its_block() const {
+    return static_cast<int>((blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x) ==
+           chosen_block;
+  }
+  template <class Fault>
+  __device__ bool does(Fault what) const {
+    return fault == static_cast<int>(what);
+  }
+
+  /// Element `index` of an array that is kept; null outside it, or of another type.
+  template <class T>
+  __device__ SIMT_UNWATCHED T* at(std::uint32_t site, std::int64_t index) const {
+    const Kept& array = kept[site];
+    const bool inside = index >= 0 && static_cast<std::size_t>(index) < array.count;
+    return inside && array.bytes == sizeof(T) ? static_cast<T*>(array.data) + index : nullptr;
+  }
+  template <class T>
+  __device__ SIMT_UNWATCHED void put(std::uint32_t site, std::int64_t index, const T& value) const {
+    if (T* to = at<T>(site, index)) *to = value;
+  }
+  template <class T>
+  __device__ SIMT_UNWATCHED void add(std::uint32_t site, std::int64_t index, T amount) const {
+    if (T* to = at<T>(site, index)) atomicAdd(to, amount);
+  }
+  __device__ SIMT_UNWATCHED void tick(int site, int number, long long clock) const {
+    const std::size_t at = static_cast<std::size_t>(site) * static_cast<std::size_t>(numbers) +
+                           static_cast<std::size_t>(number);
+    if (number >= 0 && number < numbers && at < clocks.count) clocks.data[at] = clock;
+  }
 
   /// Records `value` (trivially copyable) as note `index` of this site.
   template <class T>

@@ -271,6 +271,58 @@ TEST_CASE("simt: notes come back by their number, whatever the order of threads"
   }
 }
 
+enum class Slip { none, twice };
+
+/// Keeps a pair of each thread, a count of them, a clock of each block's first thread.
+template <class Tape>
+__global__ void keep_products(Global<float> out, Tape tape) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const float product = static_cast<float>(tape.does(Slip::twice) ? 2 * i : i);
+  tape.put(0, i, Pair{product, static_cast<int>(blockIdx.x), static_cast<int>(threadIdx.x)});
+  tape.put(0, i + 1000, Pair{});  // outside: dropped
+  tape.put(1, i, Pair{});         // not what is kept there: dropped
+  tape.add(1, i % 2, 3ULL);
+  if (tape.in_its_block()) tape.tick(1, static_cast<int>(threadIdx.x), 100 + i);
+  out[i] = product;
+}
+
+TEST_CASE("simt: a tape puts and adds where the host keeps it, ticks in rows, and breaks a kernel",
+          "[simt]") {
+  for (const EmulationOptions& options : all_orders()) {
+    const auto device = make_emulated_device({}, options);
+    Buffer<float> out(*device, 24);
+    Buffer<Pair> pairs(*device, 24);
+    Buffer<unsigned long long> counts(*device, 2);
+    Buffer<long long> clocks(*device, 2 * 6);
+    counts.fill(0);
+    clocks.fill(0);
+    Tape tape;
+    CHECK(!tape);
+    tape.keep(0, pairs.span()).keep(1, counts.span());
+    tape.clocks = clocks.span();
+    tape.numbers = 6;
+    tape.chosen_block = 2;
+    tape.fault = static_cast<int>(Slip::twice);
+    CHECK(tape);
+    launch(*device, {.name = "keep_products", .grid = {3}, .block = {8}}, keep_products<Tape>,
+           global(out.span(), "out"), tape);
+    const std::vector<Pair> kept = pairs.download();
+    for (int i = 0; i < 24; ++i) {
+      const Pair& pair = kept[static_cast<std::size_t>(i)];
+      CHECK(pair.product == static_cast<float>(2 * i));
+      CHECK(pair.block == i / 8);
+      CHECK(pair.thread == i % 8);
+    }
+    CHECK(counts.download() == std::vector<unsigned long long>{36, 36});
+    // Site 1's row, as far as there is room: threads 6 and 7 are beyond it.
+    CHECK(clocks.download() ==
+          std::vector<long long>{0, 0, 0, 0, 0, 0, 116, 117, 118, 119, 120, 121});
+    launch(*device, {.name = "keep_products", .grid = {3}, .block = {8}}, keep_products<NoTape>,
+           global(out.span(), "out"), NoTape{});
+    CHECK(out.download() == counting<float>(24));
+  }
+}
+
 TEST_CASE("simt: a trace with no room for what is recorded says so, and the kernel is right",
           "[simt]") {
   const auto device = make_emulated();
