@@ -17,6 +17,7 @@
 namespace tilestep::positions {
 
 inline constexpr std::string_view kSourcePath = "kernels/attention/positions/heads.cu";
+inline constexpr std::string_view kScoresPath = "kernels/attention/positions/scores.cu";
 
 inline constexpr int kTokens = 32;  ///< the word, so many times in a row
 /// The first tokens were in the cache when the others came.
@@ -111,7 +112,9 @@ struct Trace {
 };
 
 std::vector<lab::Table> tables_of(const Trace& trace);
-/// 1-based lines of kSourcePath, of the norm, the pair's rotation and the store.
+/// 1-based lines of kSourcePath: the norm, the pair's rotation and the store.
 std::array<int, 3> step_lines();
+/// … and of kScoresPath: a pair's part of the score, and what ALiBi takes off it.
+std::array<int, 2> score_lines();
 
 }  // namespace tilestep::positions

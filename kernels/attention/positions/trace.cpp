@@ -111,6 +111,9 @@ bool Trace::operator==(const Trace& other) const {
 std::array<int, 3> step_lines() {
   return lab::source_marks(kSourcePath).lines({"norm", "pair", "store"});
 }
+std::array<int, 2> score_lines() {
+  return lab::source_marks(kScoresPath).lines({"score", "bias"});
+}
 
 TILESTEP_TRACE_JSON("positions trace", trace_fields())
 

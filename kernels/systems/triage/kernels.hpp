@@ -71,7 +71,7 @@ class Kernels : public simt::KernelSet {
   virtual void embed(simt::Device& device, const Shape& shape, simt::Span<const int> tokens,
                      simt::Span<const float> table, simt::Span<float> h,
                      const Watch& watch) const = 0;
-  /// n = h · gain / √(mean of h² + ε), row by row; `quick`: by blocks of four times as many threads.
+  /// n = h · gain / √(mean of h² + ε), row by row; `quick`: by blocks of twice as many threads.
   virtual void norm(simt::Device& device, const Shape& shape, bool quick, simt::Span<const float> h,
                     simt::Span<const float> gain, simt::Span<float> n,
                     const Watch& watch) const = 0;

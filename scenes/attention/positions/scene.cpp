@@ -226,16 +226,26 @@ std::vector<Readout> PositionsScene::readouts(const View& view) const {
 // ---- the kernel -----------------------------------------------------------------------------------------
 
 SourceMark PositionsScene::source(const View& view) const {
-  const auto lines = positions::step_lines();
+  enum { kPair = 1, kStore };  // of step_lines()
   const Cursor cursor = view.cursor;
-  const int at = cursor.tile <= 0                 ? -1
-                 : in_pairs(cursor)               ? 1
-                 : cursor.tile == trace_.length() ? 2
-                                                  : 1;
-  SourceMark mark = source_mark(positions::kSourcePath, lines, at);
+  const bool in_scores = cursor.tile > 0 && scored(cursor) && cursor.tile < trace_.length();
+  if (in_scores) {
+    const auto lines = positions::score_lines();
+    const bool biased = trace_.method == Method::alibi && summed(cursor) == pairs();
+    SourceMark mark = source_mark(positions::kScoresPath, lines, biased ? 1 : 0);
+    const int d = distance(view);
+    mark.values[lines[0]] =
+        fmt::format("at distance {}: score = {}", d, number(*score_at(d, cursor), 2));
+    return mark;
+  }
+  const auto lines = positions::step_lines();
+  SourceMark mark = source_mark(positions::kSourcePath, lines,
+                                cursor.tile <= 0                 ? -1
+                                : cursor.tile == trace_.length() ? kStore
+                                                                 : kPair);
   if (cursor.tile > 0 && in_pairs(cursor)) {
     const int i = pair(cursor);
-    mark.values[lines[1]] =
+    mark.values[lines[kPair]] =
         fmt::format("frequency {}: q is ({}, {})", i, number(query_hand(i, true).x, 2),
                     number(query_hand(i, true).y, 2));
   }

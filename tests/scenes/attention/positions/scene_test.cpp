@@ -66,6 +66,25 @@ TEST_CASE("Positions: moving both tokens turns every hand and leaves the angles"
         mark_named<picture::Curve>(b, "q0").x.back());
 }
 
+TEST_CASE("Positions: Kernel shows the kernel that does the phase", "[positions_scene]") {
+  for (const char* method : {"rope", "alibi"}) {
+    Shown shown({{"method", method}});
+    const int last = shown.trace().length();
+    for (int step = 1; step <= last; ++step) {
+      const scenes::SourceMark turns = shown->source({Cursor{step, kRotate}});
+      const scenes::SourceMark sums = shown->source({Cursor{step, kScore}});
+      INFO(method << ", step " << step);
+      CHECK(turns.path == positions::kSourcePath);
+      CHECK(turns.current == positions::step_lines()[step == last ? 2 : 1]);
+      if (step == last) continue;
+      CHECK(sums.path == positions::kScoresPath);
+      const bool biased = method == std::string("alibi") && step + 2 >= last;
+      CHECK(sums.current == positions::score_lines()[biased ? 1 : 0]);
+      CHECK(sums.values.contains(positions::score_lines()[0]));
+    }
+  }
+}
+
 TEST_CASE("Positions: bars are the sum of the frequencies so far", "[positions_scene]") {
   Shown shown;
   const auto& trace = shown.trace();
