@@ -13,9 +13,6 @@
 
 namespace tilestep::latency_hiding {
 
-struct WarpRecord;
-struct ProbeRecord;
-
 /// The order of a thread's loads and stores.
 enum class Order { together, serialized, by_arms };
 constexpr Order order_of(Break broken) {
@@ -32,15 +29,6 @@ struct Grid {
 
   std::int64_t warps() const { return blocks * (threads / kLanes); }
   std::int64_t all_threads() const { return blocks * threads; }
-};
-
-/// Storage for probes: one record per warp, kMostProbes of each warp from number `first`. Empty: nothing is probed.
-struct Probing {
-  simt::Span<WarpRecord> warps;
-  simt::Span<ProbeRecord> kept;
-  int first = 0;
-
-  explicit operator bool() const { return warps.count > 0; }
 };
 
 struct CopyShape {
@@ -68,6 +56,15 @@ constexpr BulkShape bulk_shape(int bytes_per_load, int threads, int stages) {
   const int floats = bytes_per_load * threads / 4;
   const int columns = floats < 256 ? floats : 256;
   return {columns, floats / columns, stages};
+}
+/// The shapes that the knobs ask for.
+constexpr BulkShape bulk_shape(const Params& params) {
+  return bulk_shape(bytes_of(params.bytes_per_load), threads_of(params.block),
+                    count_of(params.loads_in_flight));
+}
+constexpr CopyShape copy_shape(const Params& params, const Grid& grid) {
+  return {grid, bytes_of(params.bytes_per_load), count_of(params.loads_in_flight),
+          order_of(broken_of(params)), count_of(params.divergence)};
 }
 
 /// A node of the pointer chase, in a line of its own.
@@ -99,11 +96,11 @@ class Kernels : public simt::KernelSet {
  public:
   /// out ← in. Throws Error for a shape that was not compiled.
   virtual void copy(simt::Device& device, const CopyShape& shape, simt::Span<const float> in,
-                    simt::Span<float> out, const Probing& probing) const = 0;
+                    simt::Span<float> out, const simt::Tape& tape = {}) const = 0;
   /// The same by TMA. Throws Error (unavailable) on a GPU that is not Hopper's.
   virtual void bulk_copy(simt::Device& device, const Grid& grid, const BulkShape& shape,
                          simt::Span<const float> in, simt::Span<float> out,
-                         const Probing& probing) const = 0;
+                         const simt::Tape& tape = {}) const = 0;
   virtual void fill_words(simt::Device& device, simt::Span<unsigned> words,
                           unsigned seed) const = 0;
   virtual void count_wrong(simt::Device& device, simt::Span<const unsigned> words, unsigned seed,
@@ -114,7 +111,7 @@ class Kernels : public simt::KernelSet {
   /// starts: three of each warp; visited: kProbes of each warp, addresses of nodes and places in shared memory.
   virtual void chase(simt::Device& device, const Grid& grid, simt::Span<const Node> nodes,
                      simt::Span<const unsigned> starts, simt::Span<unsigned long long> visited,
-                     const Probing& probing) const = 0;
+                     const simt::Tape& tape = {}) const = 0;
   virtual void walk(simt::Device& device, bool past_l1, simt::Span<const Node> nodes,
                     std::int64_t warm, std::int64_t hops, simt::Span<Walked> walked) const = 0;
   virtual void walk_shared(simt::Device& device, std::int64_t hops,
@@ -126,17 +123,17 @@ class Kernels : public simt::KernelSet {
   /// in and out have one element per thread; so below.
   virtual void fma(simt::Device& device, const Grid& grid, int chains, int segments, int steps,
                    unsigned active, simt::Span<const float> in, simt::Span<float> out,
-                   const Probing& probing) const = 0;
+                   const simt::Tape& tape = {}) const = 0;
   /// in has `rounds` elements per thread.
   virtual void spill(simt::Device& device, const Grid& grid, int registers, int rounds,
                      simt::Span<const float> in, simt::Span<float> out,
-                     const Probing& probing) const = 0;
+                     const simt::Tape& tape = {}) const = 0;
   virtual void diverge(simt::Device& device, const Grid& grid, int ways, int rounds, int steps,
                        simt::Span<const float> in, simt::Span<float> out,
-                       simt::Span<unsigned> voted, const Probing& probing) const = 0;
+                       simt::Span<unsigned> voted, const simt::Tape& tape = {}) const = 0;
   /// in and out have one element per working thread.
   virtual void tail(simt::Device& device, const Grid& grid, int steps, simt::Span<const float> in,
-                    simt::Span<float> out, const Probing& probing) const = 0;
+                    simt::Span<float> out, const simt::Tape& tape = {}) const = 0;
 
   /// Resources of the compiled kernel of a probed run with this launch; the copy's by its shape.
   virtual simt::Resources resources(simt::Device& device, const Trace& shape,

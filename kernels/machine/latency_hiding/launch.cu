@@ -12,7 +12,6 @@
 #include "kernels/machine/latency_hiding/kernels.hpp"
 #include "kernels/machine/latency_hiding/occupancy/spill.cu"
 #include "kernels/machine/latency_hiding/occupancy/tail.cu"
-#include "kernels/machine/latency_hiding/probes/probe.hpp"
 
 namespace tilestep::latency_hiding::SIMT_BACKEND {
 
@@ -49,16 +48,6 @@ void with_registers(int registers, Run run) {
   simt::with_constant<24, 32, 40, 48, 64, 96, 128, 168>("latency-hiding: max_registers", registers,
                                                         run);
 }
-/// Calls `run` with the probe that a launch takes.
-template <class Run>
-void with_probe(const Probing& probing, Run run) {
-  if (probing) {
-    run(ClockProbe(simt::global(probing.warps, "warps"), simt::global(probing.kept, "probes"),
-                   probing.first));
-  } else {
-    run(NoProbe{});
-  }
-}
 
 #if defined(__CUDACC__)
 void check(cudaError_t result, const char* what) {
@@ -87,21 +76,21 @@ const void* address_of(void (*kernel)(Params...)) {
 class KernelsHere final : public Kernels {
  public:
   void copy(simt::Device& device, const CopyShape& shape, simt::Span<const float> in,
-            simt::Span<float> out, const Probing& probing) const override {
+            simt::Span<float> out, const simt::Tape& on) const override {
     assert(in.count == out.count);
     with_copy(shape.bytes_per_load, shape.loads, [&](auto vector, auto loads) {
-      with_probe(probing, [&](auto probe) {
+      simt::with_tape(on, [&](auto tape) {
         simt::launch(device, launch_of("copy", shape.grid),
-                     SIMT_BACKEND::copy<decltype(vector), decltype(loads)::value, decltype(probe)>,
+                     SIMT_BACKEND::copy<decltype(vector), decltype(loads)::value, decltype(tape)>,
                      simt::global(in, "in"), simt::global(out, "out"), static_cast<Index>(in.count),
-                     shape.order, shape.ways, probe);
+                     shape.order, shape.ways, tape);
       });
     });
   }
   void bulk_copy(simt::Device& device, const Grid& grid, const BulkShape& shape,
                  simt::Span<const float> in, simt::Span<float> out,
-                 const Probing& probing) const override {
-    start_bulk_copy(device, grid, shape, in, out, probing);
+                 const simt::Tape& on) const override {
+    start_bulk_copy(device, grid, shape, in, out, on);
   }
   void fill_words(simt::Device& device, simt::Span<unsigned> words, unsigned seed) const override {
     const auto count = static_cast<Index>(words.count);
@@ -131,11 +120,11 @@ class KernelsHere final : public Kernels {
   }
   void chase(simt::Device& device, const Grid& grid, simt::Span<const Node> nodes,
              simt::Span<const unsigned> starts, simt::Span<unsigned long long> visited,
-             const Probing& probing) const override {
-    with_probe(probing, [&](auto probe) {
-      simt::launch(device, launch_of("chase", grid), SIMT_BACKEND::chase<decltype(probe)>,
+             const simt::Tape& on) const override {
+    simt::with_tape(on, [&](auto tape) {
+      simt::launch(device, launch_of("chase", grid), SIMT_BACKEND::chase<decltype(tape)>,
                    simt::global(nodes, "nodes"), simt::global(starts, "starts"),
-                   simt::global(visited, "visited"), probe);
+                   simt::global(visited, "visited"), tape);
     });
   }
   void walk(simt::Device& device, bool past_l1, simt::Span<const Node> nodes, std::int64_t warm,
@@ -159,42 +148,42 @@ class KernelsHere final : public Kernels {
 
   void fma(simt::Device& device, const Grid& grid, int chains, int segments, int steps,
            unsigned active, simt::Span<const float> in, simt::Span<float> out,
-           const Probing& probing) const override {
+           const simt::Tape& on) const override {
     with_chains(chains, [&](auto count) {
-      with_probe(probing, [&](auto probe) {
+      simt::with_tape(on, [&](auto tape) {
         simt::launch(device, launch_of("fma", grid),
-                     SIMT_BACKEND::fma<decltype(count)::value, decltype(probe)>,
+                     SIMT_BACKEND::fma<decltype(count)::value, decltype(tape)>,
                      simt::global(in, "in"), simt::global(out, "out"), kScale, segments, steps,
-                     active, probe);
+                     active, tape);
       });
     });
   }
   void spill(simt::Device& device, const Grid& grid, int registers, int rounds,
              simt::Span<const float> in, simt::Span<float> out,
-             const Probing& probing) const override {
+             const simt::Tape& on) const override {
     with_registers(registers, [&](auto count) {
-      with_probe(probing, [&](auto probe) {
+      simt::with_tape(on, [&](auto tape) {
         simt::launch(device, launch_of("spill", grid),
-                     SIMT_BACKEND::spill<decltype(count)::value, decltype(probe)>,
-                     simt::global(in, "in"), simt::global(out, "out"), rounds, probe);
+                     SIMT_BACKEND::spill<decltype(count)::value, decltype(tape)>,
+                     simt::global(in, "in"), simt::global(out, "out"), rounds, tape);
       });
     });
   }
   void diverge(simt::Device& device, const Grid& grid, int ways, int rounds, int steps,
                simt::Span<const float> in, simt::Span<float> out, simt::Span<unsigned> voted,
-               const Probing& probing) const override {
-    with_probe(probing, [&](auto probe) {
-      simt::launch(device, launch_of("diverge", grid), SIMT_BACKEND::diverge<decltype(probe)>,
+               const simt::Tape& on) const override {
+    simt::with_tape(on, [&](auto tape) {
+      simt::launch(device, launch_of("diverge", grid), SIMT_BACKEND::diverge<decltype(tape)>,
                    simt::global(in, "in"), simt::global(out, "out"), simt::global(voted, "voted"),
-                   kScale, ways, rounds, steps, probe);
+                   kScale, ways, rounds, steps, tape);
     });
   }
   void tail(simt::Device& device, const Grid& grid, int steps, simt::Span<const float> in,
-            simt::Span<float> out, const Probing& probing) const override {
-    with_probe(probing, [&](auto probe) {
-      simt::launch(device, launch_of("tail", grid), SIMT_BACKEND::tail<decltype(probe)>,
+            simt::Span<float> out, const simt::Tape& on) const override {
+    simt::with_tape(on, [&](auto tape) {
+      simt::launch(device, launch_of("tail", grid), SIMT_BACKEND::tail<decltype(tape)>,
                    simt::global(in, "in"), simt::global(out, "out"), static_cast<Index>(out.count),
-                   kScale, steps, probe);
+                   kScale, steps, tape);
     });
   }
 
@@ -206,31 +195,31 @@ class KernelsHere final : public Kernels {
       case Kernel::copy:
         with_copy(shape.bytes_per_load, shape.loads_in_flight, [&](auto vector, auto loads) {
           r = simt::resources_of(
-              launch, SIMT_BACKEND::copy<decltype(vector), decltype(loads)::value, ClockProbe>);
+              launch, SIMT_BACKEND::copy<decltype(vector), decltype(loads)::value, simt::Tape>);
         });
         break;
       case Kernel::bulk_copy:
         r = bulk_resources(device, grid);
         break;
       case Kernel::chase:
-        r = simt::resources_of(launch, SIMT_BACKEND::chase<ClockProbe>);
+        r = simt::resources_of(launch, SIMT_BACKEND::chase<simt::Tape>);
         break;
       case Kernel::fma:
         with_chains(shape.ilp, [&](auto chains) {
-          r = simt::resources_of(launch, SIMT_BACKEND::fma<decltype(chains)::value, ClockProbe>);
+          r = simt::resources_of(launch, SIMT_BACKEND::fma<decltype(chains)::value, simt::Tape>);
         });
         break;
       case Kernel::spill:
         with_registers(shape.max_registers, [&](auto registers) {
           r = simt::resources_of(launch,
-                                 SIMT_BACKEND::spill<decltype(registers)::value, ClockProbe>);
+                                 SIMT_BACKEND::spill<decltype(registers)::value, simt::Tape>);
         });
         break;
       case Kernel::diverge:
-        r = simt::resources_of(launch, SIMT_BACKEND::diverge<ClockProbe>);
+        r = simt::resources_of(launch, SIMT_BACKEND::diverge<simt::Tape>);
         break;
       case Kernel::tail:
-        r = simt::resources_of(launch, SIMT_BACKEND::tail<ClockProbe>);
+        r = simt::resources_of(launch, SIMT_BACKEND::tail<simt::Tape>);
         break;
     }
     return r;
@@ -278,20 +267,21 @@ class KernelsHere final : public Kernels {
             made.push_back(
                 {"copy " + std::to_string(bytes) + " x " + std::to_string(loads),
                  address_of(
-                     SIMT_BACKEND::copy<decltype(vector), decltype(count)::value, NoProbe>)});
+                     SIMT_BACKEND::copy<decltype(vector), decltype(count)::value, simt::NoTape>)});
           });
         }
       }
       for (int ilp = 1; ilp <= 8; ++ilp) {
         with_chains(ilp, [&](auto chains) {
           made.push_back({"fma " + std::to_string(ilp),
-                          address_of(SIMT_BACKEND::fma<decltype(chains)::value, NoProbe>)});
+                          address_of(SIMT_BACKEND::fma<decltype(chains)::value, simt::NoTape>)});
         });
       }
       for (const int limit : kRegisterLimits) {
         with_registers(limit, [&](auto registers) {
-          made.push_back({"spill " + std::to_string(limit),
-                          address_of(SIMT_BACKEND::spill<decltype(registers)::value, NoProbe>)});
+          made.push_back(
+              {"spill " + std::to_string(limit),
+               address_of(SIMT_BACKEND::spill<decltype(registers)::value, simt::NoTape>)});
         });
       }
       return made;

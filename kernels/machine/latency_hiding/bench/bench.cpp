@@ -128,26 +128,19 @@ Words::Words(Parts& parts, std::size_t bytes)
   parts.kernels.fill_words(parts.device, in_.span(), kSeed);
 }
 
-void Words::copy(const Params& params, const Probing& probing, int chunks_of_block) {
+void Words::copy(const Params& params, const simt::Tape& tape, int chunks_of_block) {
   Grid grid = parts_.grid(params);
-  const int bytes = bytes_of(params.bytes_per_load);
-  const int loads = count_of(params.loads_in_flight);
-  if (params.kernel == Kernel::bulk_copy) {
-    BulkShape shape = bulk_shape(bytes, grid.threads, loads);
-    shape.of_block = chunks_of_block;
-    if (chunks_of_block > 0) {
-      grid.blocks = simt::blocks_for(static_cast<std::int64_t>(in_.bytes()),
-                                     shape.stage_bytes() * chunks_of_block);
-    }
-    parts_.kernels.bulk_copy(parts_.device, grid, shape, from(), to(), probing);
+  const bool bulk = params.kernel == Kernel::bulk_copy;
+  BulkShape stages = bulk_shape(params);
+  if (chunks_of_block > 0) {
+    const int chunk = stages.stage_bytes() * (bulk ? 1 : count_of(params.loads_in_flight));
+    grid.blocks = simt::blocks_for(static_cast<std::int64_t>(in_.bytes()), chunk * chunks_of_block);
+  }
+  if (bulk) {
+    stages.of_block = chunks_of_block;
+    parts_.kernels.bulk_copy(parts_.device, grid, stages, from(), to(), tape);
   } else {
-    if (chunks_of_block > 0) {
-      grid.blocks = simt::blocks_for(static_cast<std::int64_t>(in_.bytes()),
-                                     grid.threads * loads * bytes * chunks_of_block);
-    }
-    parts_.kernels.copy(parts_.device,
-                        {grid, bytes, loads, order_of(params.broken), count_of(params.divergence)},
-                        from(), to(), probing);
+    parts_.kernels.copy(parts_.device, copy_shape(params, grid), from(), to(), tape);
   }
 }
 

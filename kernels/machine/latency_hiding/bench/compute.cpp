@@ -58,7 +58,7 @@ void check_spill(Parts& parts) {
     const Grid grid{2, 128, 0};
     Arrays arrays(parts, grid.all_threads() * kRounds, grid.all_threads());
     parts.kernels.spill(parts.device, grid, count_of(registers), kRounds, arrays.in.span(),
-                        arrays.out.span(), {});
+                        arrays.out.span());
     const std::vector<float> got = arrays.out.download();
     const std::vector<double> want = spill_reference(arrays.host, grid.all_threads(), kRounds);
     for (std::size_t i = 0; i < got.size(); ++i) closest.add(got[i], want[i], spill_bound(kRounds));
@@ -78,7 +78,7 @@ SpillRow spill_row(Parts& parts, const Params& params, std::int64_t thread_round
   const auto rounds = static_cast<int>(thread_rounds / grid.all_threads());
   const auto launch = [&] {
     parts.kernels.spill(parts.device, grid, count_of(params.max_registers), rounds,
-                        arrays.in.span(), arrays.out.span(), {});
+                        arrays.in.span(), arrays.out.span());
   };
   SpillRow row;
   row.multiply_adds = static_cast<double>(grid.all_threads()) * rounds * kLive;
@@ -112,7 +112,7 @@ void bench_flops(Parts& parts) {
       const Grid grid = parts.grid(with_warps({.kernel = Kernel::fma, .ilp = ilp}, warps));
       const lab::Spread time = parts.time([&] {
         parts.kernels.fma(parts.device, grid, ilp, 1, steps, ~0u, arrays.in.span(),
-                          arrays.out.span(), {});
+                          arrays.out.span());
       });
       const double all = static_cast<double>(grid.all_threads()) * ilp * steps;
       points.push_back({ilp, warps, tflops(time, all)});
@@ -173,7 +173,7 @@ void bench_divergence(Parts& parts) {
   for (const Ways ways : all_of<Ways>()) {
     const auto launch = [&] {
       parts.kernels.diverge(parts.device, grid, count_of(ways), parts.sizes.longer * kBranchRounds,
-                            kBranchSteps, arrays.in.span(), arrays.out.span(), voted.span(), {});
+                            kBranchSteps, arrays.in.span(), arrays.out.span(), voted.span());
     };
     const double ms = parts.time(launch).median;
     if (ways == Ways::w1) one_way = ms;
@@ -206,7 +206,7 @@ void bench_tail(Parts& parts) {
     const auto threads = static_cast<std::size_t>(grid.all_threads());
     const auto launch = [&] {
       parts.kernels.tail(parts.device, grid, parts.sizes.longer * kTailChain,
-                         {arrays.in.span().data, threads}, {arrays.out.span().data, threads}, {});
+                         {arrays.in.span().data, threads}, {arrays.out.span().data, threads});
     };
     times.emplace_back(blocks, parts.time(launch).median);
   }
@@ -225,12 +225,12 @@ void bench_sub_partitions(Parts& parts) {
   const Grid grid{1, 1024, 0};
   Arrays arrays(parts, grid.all_threads(), grid.all_threads());
   const auto cycles = [&](unsigned active) {
-    ProbeRoom room(parts, grid);
+    ProbeRoom room(parts.device, grid);
     for (int i = 0; i < 2; ++i) {  // the first one finds nothing in the instruction cache
       parts.kernels.fma(parts.device, grid, kPairChains, 1, kPairSteps, active, arrays.in.span(),
-                        arrays.out.span(), room.probing());
+                        arrays.out.span(), room.tape());
     }
-    const WarpRecord first = room.warps().front();
+    const WarpRecord first = room.records().warps.front();
     return static_cast<double>(first.end - first.begin);
   };
   const double alone = cycles(1);
