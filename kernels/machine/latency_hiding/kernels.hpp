@@ -67,6 +67,28 @@ constexpr CopyShape copy_shape(const Params& params, const Grid& grid) {
           order_of(broken_of(params)), count_of(params.divergence)};
 }
 
+/// A launch of a kernel that computes: fma, spill, diverge or tail.
+struct Compute {
+  Kernel kernel = Kernel::fma;
+  Grid grid = {};
+  int chains = 1;                   ///< of fma
+  int registers = 168;              ///< that spill is compiled for
+  int ways = 1;                     ///< through the branch of diverge
+  int rounds = 1;                   ///< segments of fma; none of tail
+  int steps = 0;                    ///< of a round; none of spill
+  unsigned active = ~0u;            ///< warps of a block of fma that run
+  simt::Span<unsigned> voted = {};  ///< an element for each way of diverge
+};
+
+/// By the knobs; how long it takes is up to who launches it.
+constexpr Compute compute_of(const Params& params, const Grid& grid) {
+  return {.kernel = params.kernel,
+          .grid = grid,
+          .chains = params.ilp,
+          .registers = count_of(params.max_registers),
+          .ways = count_of(params.divergence)};
+}
+
 /// A node of the pointer chase, in a line of its own.
 struct Node {
   unsigned long long next;  ///< address
@@ -120,23 +142,13 @@ class Kernels : public simt::KernelSet {
   virtual void time_hops(simt::Device& device, simt::Span<const Node> nodes, std::int64_t warm,
                          simt::Span<unsigned> visited, simt::Span<unsigned> cycles) const = 0;
 
-  /// in and out have one element per thread; so below.
-  virtual void fma(simt::Device& device, const Grid& grid, int chains, int segments, int steps,
-                   unsigned active, simt::Span<const float> in, simt::Span<float> out,
-                   const simt::Tape& tape = {}) const = 0;
-  /// in has `rounds` elements per thread.
-  virtual void spill(simt::Device& device, const Grid& grid, int registers, int rounds,
-                     simt::Span<const float> in, simt::Span<float> out,
-                     const simt::Tape& tape = {}) const = 0;
-  virtual void diverge(simt::Device& device, const Grid& grid, int ways, int rounds, int steps,
-                       simt::Span<const float> in, simt::Span<float> out,
-                       simt::Span<unsigned> voted, const simt::Tape& tape = {}) const = 0;
-  /// in and out have one element per working thread.
-  virtual void tail(simt::Device& device, const Grid& grid, int steps, simt::Span<const float> in,
-                    simt::Span<float> out, const simt::Tape& tape = {}) const = 0;
+  /// in has one element per thread, of spill one per thread and round; out has one per thread. Under tail there may be
+  /// more threads than elements.
+  virtual void compute(simt::Device& device, const Compute& what, simt::Span<const float> in,
+                       simt::Span<float> out, const simt::Tape& tape = {}) const = 0;
 
-  /// Resources of the compiled kernel of a probed run with this launch; the copy's by its shape.
-  virtual simt::Resources resources(simt::Device& device, const Trace& shape,
+  /// Resources of the compiled kernel of a probed run with this launch.
+  virtual simt::Resources resources(simt::Device& device, const Params& params,
                                     const Grid& grid) const = 0;
   /// The kernels whose occupancy is queried; with 0 registers under emulation.
   virtual std::vector<Variant> variants(simt::Device& device) const = 0;

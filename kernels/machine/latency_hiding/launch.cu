@@ -73,19 +73,63 @@ const void* address_of(void (*kernel)(Params...)) {
   return reinterpret_cast<const void*>(kernel);
 }
 
+/// Launches a kernel, or with `resources` says what the launch takes.
+struct Call {
+  simt::Device& device;
+  simt::Resources* resources = nullptr;
+
+  template <class... Params, class... Args>
+  void operator()(const char* name, const Grid& grid, void (*kernel)(Params...),
+                  const Args&... args) const {
+    const simt::Launch launch = launch_of(name, grid);
+    if (resources != nullptr) {
+      *resources = simt::resources_of(launch, kernel);
+    } else {
+      simt::launch(device, launch, kernel, args...);
+    }
+  }
+};
+
+template <class Tape>
+void start(const Call& call, const CopyShape& shape, simt::Span<const float> in,
+           simt::Span<float> out, Tape tape) {
+  with_copy(shape.bytes_per_load, shape.loads, [&](auto vector, auto loads) {
+    call("copy", shape.grid, copy<decltype(vector), decltype(loads)::value, Tape>,
+         simt::global(in, "in"), simt::global(out, "out"), static_cast<Index>(in.count),
+         shape.order, shape.ways, tape);
+  });
+}
+
+template <class Tape>
+void start(const Call& call, const Compute& what, simt::Span<const float> from,
+           simt::Span<float> to, Tape tape) {
+  const auto in = simt::global(from, "in");
+  const auto out = simt::global(to, "out");
+  if (what.kernel == Kernel::fma) {
+    with_chains(what.chains, [&](auto chains) {
+      call("fma", what.grid, fma<decltype(chains)::value, Tape>, in, out, kScale, what.rounds,
+           what.steps, what.active, tape);
+    });
+  } else if (what.kernel == Kernel::spill) {
+    with_registers(what.registers, [&](auto registers) {
+      call("spill", what.grid, spill<decltype(registers)::value, Tape>, in, out, what.rounds, tape);
+    });
+  } else if (what.kernel == Kernel::diverge) {
+    call("diverge", what.grid, diverge<Tape>, in, out, simt::global(what.voted, "voted"), kScale,
+         what.ways, what.rounds, what.steps, tape);
+  } else {
+    assert(what.kernel == Kernel::tail);
+    call("tail", what.grid, tail<Tape>, in, out, static_cast<Index>(to.count), kScale, what.steps,
+         tape);
+  }
+}
+
 class KernelsHere final : public Kernels {
  public:
   void copy(simt::Device& device, const CopyShape& shape, simt::Span<const float> in,
             simt::Span<float> out, const simt::Tape& on) const override {
     assert(in.count == out.count);
-    with_copy(shape.bytes_per_load, shape.loads, [&](auto vector, auto loads) {
-      simt::with_tape(on, [&](auto tape) {
-        simt::launch(device, launch_of("copy", shape.grid),
-                     SIMT_BACKEND::copy<decltype(vector), decltype(loads)::value, decltype(tape)>,
-                     simt::global(in, "in"), simt::global(out, "out"), static_cast<Index>(in.count),
-                     shape.order, shape.ways, tape);
-      });
-    });
+    simt::with_tape(on, [&](auto tape) { start({device}, shape, in, out, tape); });
   }
   void bulk_copy(simt::Device& device, const Grid& grid, const BulkShape& shape,
                  simt::Span<const float> in, simt::Span<float> out,
@@ -146,83 +190,24 @@ class KernelsHere final : public Kernels {
                  simt::global(visited, "visited"), simt::global(cycles, "cycles"));
   }
 
-  void fma(simt::Device& device, const Grid& grid, int chains, int segments, int steps,
-           unsigned active, simt::Span<const float> in, simt::Span<float> out,
-           const simt::Tape& on) const override {
-    with_chains(chains, [&](auto count) {
-      simt::with_tape(on, [&](auto tape) {
-        simt::launch(device, launch_of("fma", grid),
-                     SIMT_BACKEND::fma<decltype(count)::value, decltype(tape)>,
-                     simt::global(in, "in"), simt::global(out, "out"), kScale, segments, steps,
-                     active, tape);
-      });
-    });
-  }
-  void spill(simt::Device& device, const Grid& grid, int registers, int rounds,
-             simt::Span<const float> in, simt::Span<float> out,
-             const simt::Tape& on) const override {
-    with_registers(registers, [&](auto count) {
-      simt::with_tape(on, [&](auto tape) {
-        simt::launch(device, launch_of("spill", grid),
-                     SIMT_BACKEND::spill<decltype(count)::value, decltype(tape)>,
-                     simt::global(in, "in"), simt::global(out, "out"), rounds, tape);
-      });
-    });
-  }
-  void diverge(simt::Device& device, const Grid& grid, int ways, int rounds, int steps,
-               simt::Span<const float> in, simt::Span<float> out, simt::Span<unsigned> voted,
-               const simt::Tape& on) const override {
-    simt::with_tape(on, [&](auto tape) {
-      simt::launch(device, launch_of("diverge", grid), SIMT_BACKEND::diverge<decltype(tape)>,
-                   simt::global(in, "in"), simt::global(out, "out"), simt::global(voted, "voted"),
-                   kScale, ways, rounds, steps, tape);
-    });
-  }
-  void tail(simt::Device& device, const Grid& grid, int steps, simt::Span<const float> in,
-            simt::Span<float> out, const simt::Tape& on) const override {
-    simt::with_tape(on, [&](auto tape) {
-      simt::launch(device, launch_of("tail", grid), SIMT_BACKEND::tail<decltype(tape)>,
-                   simt::global(in, "in"), simt::global(out, "out"), static_cast<Index>(out.count),
-                   kScale, steps, tape);
-    });
+  void compute(simt::Device& device, const Compute& what, simt::Span<const float> in,
+               simt::Span<float> out, const simt::Tape& on) const override {
+    simt::with_tape(on, [&](auto tape) { start({device}, what, in, out, tape); });
   }
 
-  simt::Resources resources(simt::Device& device, const Trace& shape,
+  simt::Resources resources(simt::Device& device, const Params& params,
                             const Grid& grid) const override {
-    const simt::Launch launch = launch_of("a probed kernel", grid);
-    simt::Resources r;
-    switch (shape.kernel) {
-      case Kernel::copy:
-        with_copy(shape.bytes_per_load, shape.loads_in_flight, [&](auto vector, auto loads) {
-          r = simt::resources_of(
-              launch, SIMT_BACKEND::copy<decltype(vector), decltype(loads)::value, simt::Tape>);
-        });
-        break;
-      case Kernel::bulk_copy:
-        r = bulk_resources(device, grid);
-        break;
-      case Kernel::chase:
-        r = simt::resources_of(launch, SIMT_BACKEND::chase<simt::Tape>);
-        break;
-      case Kernel::fma:
-        with_chains(shape.ilp, [&](auto chains) {
-          r = simt::resources_of(launch, SIMT_BACKEND::fma<decltype(chains)::value, simt::Tape>);
-        });
-        break;
-      case Kernel::spill:
-        with_registers(shape.max_registers, [&](auto registers) {
-          r = simt::resources_of(launch,
-                                 SIMT_BACKEND::spill<decltype(registers)::value, simt::Tape>);
-        });
-        break;
-      case Kernel::diverge:
-        r = simt::resources_of(launch, SIMT_BACKEND::diverge<simt::Tape>);
-        break;
-      case Kernel::tail:
-        r = simt::resources_of(launch, SIMT_BACKEND::tail<simt::Tape>);
-        break;
+    if (params.kernel == Kernel::bulk_copy) return bulk_resources(device, grid);
+    if (params.kernel == Kernel::chase)
+      return simt::resources_of(launch_of("chase", grid), SIMT_BACKEND::chase<simt::Tape>);
+    simt::Resources found;
+    const Call call{device, &found};
+    if (params.kernel == Kernel::copy) {
+      start(call, copy_shape(params, grid), {}, {}, simt::Tape());
+    } else {
+      start(call, compute_of(params, grid), {}, {}, simt::Tape());
     }
-    return r;
+    return found;
   }
 
   std::vector<Variant> variants(simt::Device&) const override {

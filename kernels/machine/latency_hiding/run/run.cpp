@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <iterator>
 #include <optional>
 
 #include "kernels/base/lab/check.hpp"
@@ -69,31 +68,9 @@ struct Work {
         run.trace.machine);
     return probed;
   }
-
-  /// The same of a kernel from `numbers_in` random numbers to one number per thread. Compares them with
-  /// `reference(numbers)`.
-  template <class Launch, class Reference>
-  void compute(std::int64_t numbers_in, std::int64_t threads, double bound, const Launch& launch,
-               const Reference& reference) {
-    std::mt19937 random = lab::generator_of(params.seed);
-    const std::vector<float> numbers =
-        lab::uniform_floats(random, static_cast<std::size_t>(numbers_in));
-    const simt::Buffer<float> in(device, numbers);
-    simt::Buffer<float> out(device, static_cast<std::size_t>(threads));
-    const std::vector<float> got = launched(out, [&](const simt::Tape& tape, bool counted) {
-      launch(in.span(), out.span(), tape, counted);
-    });
-    const std::vector<double> want = reference(numbers);
-    for (std::size_t i = 0; i < want.size(); ++i) {
-      run.result.add(got[i], want[i], bound, [&] { return fmt::format("thread {}", i); });
-    }
-  }
 };
 
 // ---- one kernel each --------------------------------------------------------------------------------
-
-using In = simt::Span<const float>;
-using Out = simt::Span<float>;
 
 void run_copy(Work& work) {
   const Params& params = work.params;
@@ -102,7 +79,7 @@ void run_copy(Work& work) {
   simt::Buffer<unsigned> in(work.device, floats);
   simt::Buffer<float> out(work.device, floats);
   work.kernels.fill_words(work.device, in.span(), static_cast<unsigned>(params.seed));
-  const In from{reinterpret_cast<const float*>(in.span().data), in.count()};
+  const simt::Span<const float> from{reinterpret_cast<const float*>(in.span().data), in.count()};
   const std::vector<float> got = work.launched(out, [&](const simt::Tape& tape, bool) {
     if (params.kernel == Kernel::bulk_copy) {
       work.kernels.bulk_copy(work.device, work.grid, bulk_shape(params), from, out.span(), tape);
@@ -136,62 +113,41 @@ void run_chase(Work& work) {
                       0);
 }
 
-void run_fma(Work& work) {
-  const int chains = work.params.ilp;
-  work.compute(
-      work.grid.all_threads(), work.grid.all_threads(), fma_bound(chains),
-      [&](In in, Out out, const simt::Tape& tape, bool counted) {
-        // What is counted takes longer than it takes to begin.
-        work.kernels.fma(work.device, work.grid, chains, kSegments, counted ? 16 * kSteps : kSteps,
-                         ~0u, in, out, tape);
-      },
-      [&](const auto& numbers) { return fma_reference(numbers, chains, kSegments * kSteps); });
-}
-
-void run_spill(Work& work) {
-  const std::int64_t threads = work.grid.all_threads();
-  work.compute(
-      threads * kSegments, threads, spill_bound(kSegments),
-      [&](In in, Out out, const simt::Tape& tape, bool) {
-        work.kernels.spill(work.device, work.grid, count_of(work.params.max_registers), kSegments,
-                           in, out, tape);
-      },
-      [&](const auto& numbers) { return spill_reference(numbers, threads, kSegments); });
-}
-
-void run_diverge(Work& work) {
-  const int ways = count_of(work.params.divergence);
-  const int rounds = 1 + std::max(1, kProbes / ways);  // the first warms up
-  simt::Buffer<unsigned> voted(work.device, static_cast<std::size_t>(ways));
-  work.compute(
-      work.grid.all_threads(), work.grid.all_threads(), diverge_bound(ways),
-      [&](In in, Out out, const simt::Tape& tape, bool) {
-        work.kernels.diverge(work.device, work.grid, ways, rounds, kSteps, in, out, voted.span(),
-                             tape);
-      },
-      [&](const auto& numbers) {
-        return diverge_reference(numbers, ways, std::int64_t{rounds} * kSteps);
-      });
+void run_compute(Work& work) {
+  Compute what = compute_of(work.params, work.grid);
+  std::int64_t threads = work.grid.all_threads();
+  what.rounds = kSegments;
+  what.steps = kSteps;
+  if (what.kernel == Kernel::diverge) {
+    what.rounds = 1 + std::max(1, kProbes / what.ways);  // the first warms up
+  } else if (what.kernel == Kernel::tail) {
+    threads = kTailThreads;
+    what.rounds = 1;
+    what.steps = work.emulated ? kTailStepsEmulated : kTailSteps;
+  }
+  const bool spills = what.kernel == Kernel::spill;
+  std::mt19937 random = lab::generator_of(work.params.seed);
+  const std::vector<float> numbers =
+      lab::uniform_floats(random, static_cast<std::size_t>(threads * (spills ? what.rounds : 1)));
+  const simt::Buffer<float> in(work.device, numbers);
+  simt::Buffer<float> out(work.device, static_cast<std::size_t>(threads));
+  simt::Buffer<unsigned> voted(work.device, static_cast<std::size_t>(what.ways));
+  what.voted = voted.span();
+  const std::vector<float> got = work.launched(out, [&](const simt::Tape& tape, bool counted) {
+    Compute one = what;
+    // Chains are counted for longer than it takes to begin.
+    if (counted && what.kernel == Kernel::fma) one.steps *= 16;
+    work.kernels.compute(work.device, one, in.span(), out.span(), tape);
+  });
+  const std::vector<double> want = compute_reference(what, numbers);
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    work.run.result.add(got[i], want[i], compute_bound(what),
+                        [&] { return fmt::format("thread {}", i); });
+  }
+  if (what.kernel != Kernel::diverge) return;
   for (const unsigned votes : voted.download()) {
     work.run.trace.arms.push_back({static_cast<int>(work.run.trace.arms.size()), votes});
   }
-}
-
-void run_tail(Work& work) {
-  const int steps = work.emulated ? kTailStepsEmulated : kTailSteps;
-  work.compute(
-      kTailThreads, kTailThreads, chain_bound(0, kScale, 1),
-      [&](In in, Out out, const simt::Tape& tape, bool) {
-        work.kernels.tail(work.device, work.grid, steps, in, out, tape);
-      },
-      [&](const auto& numbers) { return fma_reference(numbers, 1, steps); });
-}
-
-void run_kernel(Work& work) {
-  constexpr void (*kRunOf[])(Work&) = {run_copy,  run_copy,    run_chase, run_fma,
-                                       run_spill, run_diverge, run_tail};
-  static_assert(std::size(kRunOf) == ::tilestep::count_of<Kernel>());
-  kRunOf[static_cast<std::size_t>(work.params.kernel)](work);
 }
 
 // ---- the trace -----------------------------------------------------------------------------------------
@@ -258,7 +214,7 @@ void fill_machine(Work& work) {
   if (work.emulated) return;
   machine.device = work.device.info().name;
   work.run.mean_latency = mean_latency_of(work.records, machine.probe_cost);
-  const simt::Resources r = work.kernels.resources(work.device, work.run.trace, work.grid);
+  const simt::Resources r = work.kernels.resources(work.device, work.params, work.grid);
   machine.compiled = {r.registers, static_cast<int>(r.static_shared_bytes),
                       static_cast<int>(r.local_bytes), r.blocks_per_multiprocessor};
 }
@@ -298,7 +254,13 @@ Run run_of(const Params& params, simt::Device& device, lab::Progress& progress) 
   Run& run = work.run;
   run.params = params;
   run.trace = program_of(params, emulated ? kMultiprocessors : multiprocessors);
-  run_kernel(work);
+  if (is_copy(params.kernel)) {
+    run_copy(work);
+  } else if (params.kernel == Kernel::chase) {
+    run_chase(work);
+  } else {
+    run_compute(work);
+  }
   progress.check();
   run.wrong_lanes = wrong_lanes(work);
   run.unreported = unreported(work);

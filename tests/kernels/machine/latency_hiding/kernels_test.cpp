@@ -61,22 +61,24 @@ std::vector<float> bulk_copied(simt::Device& device, const BulkShape& shape, int
   });
 }
 
-/// The worst of a kernel's numbers, in parts of what rounding may do.
-void check_close(const std::vector<float>& got, const std::vector<double>& want, double bound) {
+/// What a kernel computes, against what rounding may do; with probes it is the same.
+void check_computes(simt::Device& device, const Compute& what, std::int64_t threads) {
+  CAPTURE(what.chains, what.registers, what.ways, what.rounds, what.steps, threads);
+  const bool spills = what.kernel == Kernel::spill;
+  const std::vector<float> host = some_numbers(threads * (spills ? what.rounds : 1));
+  const simt::Buffer<float> in(device, host);
+  simt::Buffer<float> out(device, static_cast<std::size_t>(threads));
+  const auto launch = [&](const simt::Tape& tape) {
+    latency_hiding::kernels_of(device).compute(device, what, in.span(), out.span(), tape);
+  };
+  const std::vector<double> want = compute_reference(what, host);
+  const std::vector<float> got = written(device, what.grid, out, false, launch);
   REQUIRE(got.size() == want.size());
   for (std::size_t i = 0; i < got.size(); ++i) {
     INFO("thread " << i);
-    REQUIRE(std::abs(static_cast<double>(got[i]) - want[i]) <= bound);
+    REQUIRE(std::abs(static_cast<double>(got[i]) - want[i]) <= compute_bound(what));
   }
-}
-
-/// With probes the numbers are the same.
-template <class Launch>
-void check_numbers(simt::Device& device, const Grid& grid, const std::vector<float>& host,
-                   const std::vector<double>& want, double bound, const Launch& launch) {
-  const std::vector<float> got = of_numbers(device, grid, host, false, launch);
-  check_close(got, want, bound);
-  REQUIRE(of_numbers(device, grid, host, true, launch) == got);
+  REQUIRE(written(device, what.grid, out, true, launch) == got);
 }
 
 const std::vector<int> kBytes = {4, 8, 16}, kLoadCounts = {1, 2, 4, 8};
@@ -157,18 +159,11 @@ TEST_CASE("words of a copy are found again, and wrong ones counted",
 TEST_CASE("chains of multiply-adds against their closed form",
           "[latency_hiding][latency_kernels]") {
   in_other_orders(1, [](simt::Device& device) {
-    const Grid grid{3, 64, 0};
-    const std::vector<float> host = some_numbers(grid.all_threads());
     for (int chains = 1; chains <= 8; ++chains) {
       for (const auto& [segments, steps] : {std::pair{1, 0}, {1, 1}, {3, 7}, {5, 64}}) {
-        CAPTURE(chains, segments, steps);
-        check_numbers(device, grid, host,
-                      fma_reference(host, chains, std::int64_t{segments} * steps),
-                      fma_bound(chains),
-                      [&, n = segments, each = steps](auto in, auto out, const auto& tape) {
-                        latency_hiding::kernels_of(device).fma(device, grid, chains, n, each, ~0u,
-                                                               in, out, tape);
-                      });
+        check_computes(device,
+                       {.grid = {3, 64, 0}, .chains = chains, .rounds = segments, .steps = steps},
+                       3 * 64);
       }
     }
   });
@@ -176,10 +171,10 @@ TEST_CASE("chains of multiply-adds against their closed form",
 
 TEST_CASE("warps that are left out write nothing", "[latency_hiding][latency_kernels]") {
   const auto device = test_device();
-  const Grid grid{1, 128, 0};
-  const std::vector<float> got =
-      of_numbers(*device, grid, counting(128), false, [&](auto in, auto out, const auto& tape) {
-        latency_hiding::kernels_of(*device).fma(*device, grid, 2, 1, 4, 0b1010u, in, out, tape);
+  const Compute what{.grid = {1, 128, 0}, .chains = 2, .steps = 4, .active = 0b1010u};
+  const std::vector<float> got = of_numbers(
+      *device, what.grid, counting(128), false, [&](auto in, auto out, const auto& tape) {
+        latency_hiding::kernels_of(*device).compute(*device, what, in, out, tape);
       });
   for (std::size_t i = 0; i < got.size(); ++i) CHECK(std::isnan(got[i]) == (i / 32 % 2 == 0));
 }
@@ -187,21 +182,12 @@ TEST_CASE("warps that are left out write nothing", "[latency_hiding][latency_ker
 TEST_CASE("the spilling fragment computes the same with any number of registers",
           "[latency_hiding][latency_kernels]") {
   in_other_orders(1, [](simt::Device& device) {
-    const Grid grid{2, 64, 0};
     for (const int rounds : {0, 1, 2, 13}) {
-      const std::vector<float> host = some_numbers(grid.all_threads() * rounds);
-      const simt::Buffer<float> in(device, host);
-      simt::Buffer<float> out(device, static_cast<std::size_t>(grid.all_threads()));
-      const std::vector<double> want = spill_reference(host, grid.all_threads(), rounds);
       for (const int registers : kRegisterLimits) {
-        CAPTURE(rounds, registers);
-        for (const bool probed : {false, true}) {
-          const auto launch = [&](const simt::Tape& tape) {
-            latency_hiding::kernels_of(device).spill(device, grid, registers, rounds, in.span(),
-                                                     out.span(), tape);
-          };
-          check_close(written(device, grid, out, probed, launch), want, spill_bound(rounds));
-        }
+        check_computes(
+            device,
+            {.kernel = Kernel::spill, .grid = {2, 64, 0}, .registers = registers, .rounds = rounds},
+            2 * 64);
       }
     }
   });
@@ -209,19 +195,17 @@ TEST_CASE("the spilling fragment computes the same with any number of registers"
 
 TEST_CASE("lanes take their arms, and vote for them", "[latency_hiding][latency_kernels]") {
   in_other_orders(2, [](simt::Device& device) {
-    const Grid grid{2, 96, 0};
-    const std::vector<float> host = some_numbers(grid.all_threads());
     for (const int ways : {1, 2, 3, 4, 8, 16, 32}) {
       for (const auto& [rounds, steps] : {std::pair{1, 0}, {1, 1}, {3, 21}}) {
         simt::Buffer<unsigned> voted(device, static_cast<std::size_t>(ways));
-        CAPTURE(ways, rounds, steps);
-        check_numbers(device, grid, host,
-                      diverge_reference(host, ways, std::int64_t{rounds} * steps),
-                      diverge_bound(ways),
-                      [&, n = rounds, each = steps](auto in, auto out, const auto& tape) {
-                        latency_hiding::kernels_of(device).diverge(device, grid, ways, n, each, in,
-                                                                   out, voted.span(), tape);
-                      });
+        check_computes(device,
+                       {.kernel = Kernel::diverge,
+                        .grid = {2, 96, 0},
+                        .ways = ways,
+                        .rounds = rounds,
+                        .steps = steps,
+                        .voted = voted.span()},
+                       2 * 96);
         const std::vector<unsigned> votes = voted.download();
         for (unsigned lane = 0; lane < 32; ++lane) {
           for (std::size_t arm = 0; arm < votes.size(); ++arm) {
@@ -238,13 +222,11 @@ TEST_CASE("the tail's threads beyond the last write nothing", "[latency_hiding][
   in_other_orders(1, [](simt::Device& device) {
     for (const std::int64_t count : {1, 31, 128, 1021}) {
       for (const int steps : {0, 1, 33}) {
-        const Grid grid{simt::blocks_for(count, 128), 128, 0};
-        const std::vector<float> host = some_numbers(count);
-        CAPTURE(count, steps);
-        check_numbers(device, grid, host, fma_reference(host, 1, steps), chain_bound(0, kScale, 1),
-                      [&](auto in, auto out, const auto& tape) {
-                        latency_hiding::kernels_of(device).tail(device, grid, steps, in, out, tape);
-                      });
+        check_computes(device,
+                       {.kernel = Kernel::tail,
+                        .grid = {simt::blocks_for(count, 128), 128, 0},
+                        .steps = steps},
+                       count);
       }
     }
   });
