@@ -54,6 +54,10 @@ Run run_of(const Params& params, simt::Device& device, lab::Progress& progress);
 /// The records of a launch as rows, events and steps.
 /// `unit` as in Machine; a row has up to `probes`. Those of the multiprocessor that ran block 0.
 void fill_rows(Machine& machine, const Records& records, const Grid& grid, int probes);
+/// Brings events into order and numbers their steps: one for each of the followed row and one at the end, or for the
+/// kernel tail so many slices of time.
+inline constexpr int kSlices = 24;
+void order_events(Machine& machine, int slices);
 /// For the kernel tail: one row per multiprocessor, one number per block.
 void fill_blocks(Machine& machine, const Records& records, const Grid& grid);
 
