@@ -75,30 +75,6 @@ void check_spill(Parts& parts) {
       closest.check("spill_correct", "The fragment with each register limit, against double."));
 }
 
-struct SpillRow {
-  double loads = 0, stores = 0;  ///< of a thread, a round
-  lab::Spread time;
-  double multiply_adds = 0;
-};
-
-SpillRow spill_row(Parts& parts, const Params& params, std::int64_t thread_rounds, Arrays& arrays) {
-  Compute what = compute_of(params, parts.grid(params));
-  what.rounds = static_cast<int>(thread_rounds / what.grid.all_threads());
-  const auto launch = [&] { arrays.launch(what); };
-  SpillRow row;
-  row.multiply_adds = static_cast<double>(what.grid.all_threads()) * what.rounds * kLive;
-  row.time = parts.time(launch);
-  if (parts.device.counters().available) {
-    constexpr const char* kLoad = "smsp__inst_executed_op_local_ld.sum";
-    constexpr const char* kStore = "smsp__inst_executed_op_local_st.sum";
-    const auto counted = simt::count(parts.device, {kLoad, kStore}, launch);
-    const double warp_rounds = static_cast<double>(what.grid.warps()) * what.rounds;
-    row.loads = counted.at(kLoad) / warp_rounds;
-    row.stores = counted.at(kStore) / warp_rounds;
-  }
-  return row;
-}
-
 }  // namespace
 
 void bench_flops(Parts& parts) {
@@ -151,13 +127,26 @@ void bench_registers(Parts& parts) {
   for (const Registers registers : all_of<Registers>()) {
     parts.progress.check();
     const Params params = spill_params(registers);
-    const SpillRow row = spill_row(parts, params, thread_rounds, arrays);
+    Compute what = compute_of(params, parts.grid(params));
+    what.rounds = static_cast<int>(thread_rounds / what.grid.all_threads());
+    const auto launch = [&] { arrays.launch(what); };
+    const lab::Spread time = parts.time(launch);
+    double loads = 0, stores = 0;  // of a thread, a round
+    if (parts.device.counters().available) {
+      constexpr const char* kLoad = "smsp__inst_executed_op_local_ld.sum";
+      constexpr const char* kStore = "smsp__inst_executed_op_local_st.sum";
+      const auto counted = simt::count(parts.device, {kLoad, kStore}, launch);
+      const double warp_rounds = static_cast<double>(what.grid.warps()) * what.rounds;
+      loads = counted.at(kLoad) / warp_rounds;
+      stores = counted.at(kStore) / warp_rounds;
+    }
+    const double multiply_adds = static_cast<double>(what.grid.all_threads()) * what.rounds * kLive;
     const std::string name = "spill " + std::string(name_of(registers));
     const auto variant = std::find_if(variants.begin(), variants.end(),
                                       [&](const Variant& one) { return one.name == name; });
-    table.add({count_of(registers), variant->registers, variant->local_bytes, row.loads, row.stores,
-               params.warps_per_sm, 100.0 * params.warps_per_sm / kMostWarps, row.time.median,
-               row.time.p10, row.time.p90, tflops(row.time, row.multiply_adds).median});
+    table.add({count_of(registers), variant->registers, variant->local_bytes, loads, stores,
+               params.warps_per_sm, 100.0 * params.warps_per_sm / kMostWarps, time.median, time.p10,
+               time.p90, tflops(time, multiply_adds).median});
   }
   parts.report.add(std::move(table));
 }
