@@ -35,9 +35,9 @@ __device__ inline const Node* forgotten(const Node* at) {
 
 /// kHops hops of a warp from `at`, walked before unless they must come from DRAM. All lanes take the
 /// same path.
-template <bool kPastL1, class Probe>
+template <bool kPastL1, class Tape>
 __device__ void hop(const Node* at, simt::Global<unsigned long long> visited, int number,
-                    Probe& probe) {
+                    Clocks<Tape>& probe) {
   for (int h = 0; h < kHops; ++h) {
     const unsigned issued = probe.now();
     at = next_of<kPastL1>(at);                                       // [step: issue]
@@ -47,14 +47,15 @@ __device__ void hop(const Node* at, simt::Global<unsigned long long> visited, in
 }
 
 /// `starts` has a node for each of the levels L1, L2 and HBM of each warp; `visited`, where its hops led it.
-template <class Probe>
+template <class Tape>
 __global__ void chase(simt::Global<const Node> nodes, simt::Global<const unsigned> starts,
-                      simt::Global<unsigned long long> visited, Probe probe) {
+                      simt::Global<unsigned long long> visited, Tape tape) {
   const auto ring = simt::dynamic_shared<unsigned>(kLanes, 0, "ring");
   if (threadIdx.x < kLanes) ring[threadIdx.x] = (threadIdx.x * 5 + 3) % kLanes;
   __syncthreads();  // the whole ring must be there before any warp hops
   const Index warp = (static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x) / kLanes;
   const auto mine = visited + warp * kProbes;
+  Clocks<Tape> probe(tape);
   probe.start();
   unsigned place = 0;
   for (int h = 0; h < kHops; ++h) {  // shared memory

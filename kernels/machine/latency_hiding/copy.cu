@@ -16,9 +16,9 @@
 namespace tilestep::latency_hiding::SIMT_BACKEND {
 
 /// kLoads loads of this thread, `apart` vectors apart, all issued before the first is used.
-template <int kLoads, class From, class To, class Probe>
+template <int kLoads, class From, class To, class Tape>
 __device__ void copy_group(const From& from, const To& to, Index first, Index apart, int number,
-                           bool writer, Probe& probe) {
+                           bool writer, Clocks<Tape>& probe) {
   std::remove_cvref_t<decltype(to[0])> held[kLoads];
   unsigned issued[kLoads];
 #pragma unroll
@@ -33,9 +33,10 @@ __device__ void copy_group(const From& from, const To& to, Index first, Index ap
   }
 }
 
-template <class Vector, int kLoads, class Probe>
+template <class Vector, int kLoads, class Tape>
 __global__ void copy(simt::Global<const float> in, simt::Global<float> out, Index count,
-                     Order order, int ways, Probe probe) {
+                     Order order, int ways, Tape tape) {
+  Clocks<Tape> probe(tape, kFirstProbed);
   const auto from = simt::as<const Vector>(in);
   const auto to = simt::as<Vector>(out);
   constexpr Index kFloats = sizeof(Vector) / sizeof(float);

@@ -8,15 +8,16 @@ namespace tilestep::latency_hiding::SIMT_BACKEND {
 
 /// Lane l takes arm l mod ways. Arm a computes x ← x · scale + a + in[thread], `steps` times; this repeats
 /// for `rounds` rounds. out[thread] is x; voted[arm], written by the first warp, the lanes that voted for it.
-template <class Probe>
+template <class Tape>
 __global__ void diverge(simt::Global<const float> in, simt::Global<float> out,
                         simt::Global<unsigned> voted, float scale, int ways, int rounds, int steps,
-                        Probe probe) {
+                        Tape tape) {
   const Index thread = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x;
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
   const float start = in[thread];
   float x = start;
-  out[thread] = x;  // it is stored before the first clock
+  out[thread] = x;                 // it is stored before the first clock
+  Clocks<Tape> probe(tape, ways);  // the first round warms up
   probe.start();
   for (int round = 0; round < rounds; ++round) {
     for (int arm = 0; arm < ways; ++arm) {

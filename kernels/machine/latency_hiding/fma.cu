@@ -9,9 +9,9 @@ namespace tilestep::latency_hiding::SIMT_BACKEND {
 
 /// out[thread]: the sum of kChains chains x ← x · scale + in[thread], chain c starting at c, after
 /// segments · steps FMAs of each. Warps of a block that `active` excludes exit immediately.
-template <int kChains, class Probe>
+template <int kChains, class Tape>
 __global__ void fma(simt::Global<const float> in, simt::Global<float> out, float scale,
-                    int segments, int steps, unsigned active, Probe probe) {
+                    int segments, int steps, unsigned active, Tape tape) {
   if ((active >> (threadIdx.x / kLanes) & 1) == 0) return;
   const Index thread = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x;
   const float add = in[thread];
@@ -20,6 +20,7 @@ __global__ void fma(simt::Global<const float> in, simt::Global<float> out, float
   float x[kChains];
   for (int c = 0; c < kChains; ++c) x[c] = static_cast<float>(c);
   out[thread] = add;  // it is stored before the first clock
+  Clocks<Tape> probe(tape, max(segments - kProbes, 0));
   probe.start();
   for (int s = 0; s < segments; ++s) {
     const unsigned issued = probe.now();

@@ -1,8 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "kernels/base/simt/resources.hpp"
 #include "kernels/base/simt/simt.hpp"
@@ -12,9 +10,6 @@
 /// The lesson's kernels as the host calls them, the same for both backends.
 
 namespace tilestep::latency_hiding {
-
-struct WarpRecord;
-struct ProbeRecord;
 
 /// The order of a thread's loads and stores.
 enum class Order { together, serialized, by_arms };
@@ -32,15 +27,6 @@ struct Grid {
 
   std::int64_t warps() const { return blocks * (threads / kLanes); }
   std::int64_t all_threads() const { return blocks * threads; }
-};
-
-/// Storage for probes: one record per warp, kMostProbes of each warp from number `first`. Empty: nothing is probed.
-struct Probing {
-  simt::Span<WarpRecord> warps;
-  simt::Span<ProbeRecord> kept;
-  int first = 0;
-
-  explicit operator bool() const { return warps.count > 0; }
 };
 
 struct CopyShape {
@@ -69,6 +55,37 @@ constexpr BulkShape bulk_shape(int bytes_per_load, int threads, int stages) {
   const int columns = floats < 256 ? floats : 256;
   return {columns, floats / columns, stages};
 }
+/// The shapes that the knobs ask for.
+constexpr BulkShape bulk_shape(const Params& params) {
+  return bulk_shape(bytes_of(params.bytes_per_load), threads_of(params.block),
+                    count_of(params.loads_in_flight));
+}
+constexpr CopyShape copy_shape(const Params& params, const Grid& grid) {
+  return {grid, bytes_of(params.bytes_per_load), count_of(params.loads_in_flight),
+          order_of(broken_of(params)), count_of(params.divergence)};
+}
+
+/// A launch of a kernel that computes: fma, spill, diverge or tail.
+struct Compute {
+  Kernel kernel = Kernel::fma;
+  Grid grid = {};
+  int chains = 1;                   ///< of fma
+  int registers = 168;              ///< that spill is compiled for
+  int ways = 1;                     ///< through the branch of diverge
+  int rounds = 1;                   ///< segments of fma; none of tail
+  int steps = 0;                    ///< of a round; none of spill
+  unsigned active = ~0u;            ///< warps of a block of fma that run
+  simt::Span<unsigned> voted = {};  ///< an element for each way of diverge
+};
+
+/// By the knobs; how long it takes is up to who launches it.
+constexpr Compute compute_of(const Params& params, const Grid& grid) {
+  return {.kernel = params.kernel,
+          .grid = grid,
+          .chains = params.ilp,
+          .registers = count_of(params.max_registers),
+          .ways = count_of(params.divergence)};
+}
 
 /// A node of the pointer chase, in a line of its own.
 struct Node {
@@ -89,21 +106,15 @@ inline constexpr int kLive = 128;
 /// The factor of x in chains of FMAs.
 inline constexpr float kScale = 0.75f;
 
-/// A kernel as it was compiled, for occupancy.
-struct Variant {
-  std::string name;  ///< "copy 16 bytes, 4 loads"
-  int registers = 0, static_shared_bytes = 0, local_bytes = 0;
-};
-
 class Kernels : public simt::KernelSet {
  public:
   /// out ← in. Throws Error for a shape that was not compiled.
   virtual void copy(simt::Device& device, const CopyShape& shape, simt::Span<const float> in,
-                    simt::Span<float> out, const Probing& probing) const = 0;
+                    simt::Span<float> out, const simt::Tape& tape = {}) const = 0;
   /// The same by TMA. Throws Error (unavailable) on a GPU that is not Hopper's.
   virtual void bulk_copy(simt::Device& device, const Grid& grid, const BulkShape& shape,
                          simt::Span<const float> in, simt::Span<float> out,
-                         const Probing& probing) const = 0;
+                         const simt::Tape& tape = {}) const = 0;
   virtual void fill_words(simt::Device& device, simt::Span<unsigned> words,
                           unsigned seed) const = 0;
   virtual void count_wrong(simt::Device& device, simt::Span<const unsigned> words, unsigned seed,
@@ -114,7 +125,7 @@ class Kernels : public simt::KernelSet {
   /// starts: three of each warp; visited: kProbes of each warp, addresses of nodes and places in shared memory.
   virtual void chase(simt::Device& device, const Grid& grid, simt::Span<const Node> nodes,
                      simt::Span<const unsigned> starts, simt::Span<unsigned long long> visited,
-                     const Probing& probing) const = 0;
+                     const simt::Tape& tape = {}) const = 0;
   virtual void walk(simt::Device& device, bool past_l1, simt::Span<const Node> nodes,
                     std::int64_t warm, std::int64_t hops, simt::Span<Walked> walked) const = 0;
   virtual void walk_shared(simt::Device& device, std::int64_t hops,
@@ -123,30 +134,14 @@ class Kernels : public simt::KernelSet {
   virtual void time_hops(simt::Device& device, simt::Span<const Node> nodes, std::int64_t warm,
                          simt::Span<unsigned> visited, simt::Span<unsigned> cycles) const = 0;
 
-  /// in and out have one element per thread; so below.
-  virtual void fma(simt::Device& device, const Grid& grid, int chains, int segments, int steps,
-                   unsigned active, simt::Span<const float> in, simt::Span<float> out,
-                   const Probing& probing) const = 0;
-  /// in has `rounds` elements per thread.
-  virtual void spill(simt::Device& device, const Grid& grid, int registers, int rounds,
-                     simt::Span<const float> in, simt::Span<float> out,
-                     const Probing& probing) const = 0;
-  virtual void diverge(simt::Device& device, const Grid& grid, int ways, int rounds, int steps,
-                       simt::Span<const float> in, simt::Span<float> out,
-                       simt::Span<unsigned> voted, const Probing& probing) const = 0;
-  /// in and out have one element per working thread.
-  virtual void tail(simt::Device& device, const Grid& grid, int steps, simt::Span<const float> in,
-                    simt::Span<float> out, const Probing& probing) const = 0;
+  /// in has one element per thread, of spill one per thread and round; out has one per thread. Under tail there may be
+  /// more threads than elements.
+  virtual void compute(simt::Device& device, const Compute& what, simt::Span<const float> in,
+                       simt::Span<float> out, const simt::Tape& tape = {}) const = 0;
 
-  /// Resources of the compiled kernel of a probed run with this launch; the copy's by its shape.
-  virtual simt::Resources resources(simt::Device& device, const Trace& shape,
-                                    const Grid& grid) const = 0;
-  /// The kernels whose occupancy is queried; with 0 registers under emulation.
-  virtual std::vector<Variant> variants(simt::Device& device) const = 0;
-  /// How many blocks of a variant a multiprocessor holds, as the CUDA runtime answers; nothing is launched. `carveout`
-  /// in percent, −1: the driver's choice. Throws Error (unavailable) under emulation.
-  virtual int runtime_blocks(simt::Device& device, int variant, int threads, int shared_bytes,
-                             int carveout) const = 0;
+  /// Resources of the compiled kernel with this launch, probed or as it is timed.
+  virtual simt::Resources resources(simt::Device& device, const Params& params, const Grid& grid,
+                                    bool probed) const = 0;
 };
 
 }  // namespace tilestep::latency_hiding

@@ -1,8 +1,6 @@
 // Latency hiding: how the kernels are launched.
 
 #include <cassert>
-#include <iterator>
-#include <utility>
 
 #include "kernels/machine/latency_hiding/bulk/launch_bulk.hpp"
 #include "kernels/machine/latency_hiding/chase.cu"
@@ -12,7 +10,6 @@
 #include "kernels/machine/latency_hiding/kernels.hpp"
 #include "kernels/machine/latency_hiding/occupancy/spill.cu"
 #include "kernels/machine/latency_hiding/occupancy/tail.cu"
-#include "kernels/machine/latency_hiding/probes/probe.hpp"
 
 namespace tilestep::latency_hiding::SIMT_BACKEND {
 
@@ -49,59 +46,69 @@ void with_registers(int registers, Run run) {
   simt::with_constant<24, 32, 40, 48, 64, 96, 128, 168>("latency-hiding: max_registers", registers,
                                                         run);
 }
-/// Calls `run` with the probe that a launch takes.
-template <class Run>
-void with_probe(const Probing& probing, Run run) {
-  if (probing) {
-    run(ClockProbe(simt::global(probing.warps, "warps"), simt::global(probing.kept, "probes"),
-                   probing.first));
-  } else {
-    run(NoProbe{});
+
+/// Launches a kernel, or with `resources` says what the launch takes.
+struct Call {
+  simt::Device& device;
+  simt::Resources* resources = nullptr;
+
+  template <class... Params, class... Args>
+  void operator()(const char* name, const Grid& grid, void (*kernel)(Params...),
+                  const Args&... args) const {
+    const simt::Launch launch = launch_of(name, grid);
+    if (resources != nullptr) {
+      *resources = simt::resources_of(launch, kernel);
+    } else {
+      simt::launch(device, launch, kernel, args...);
+    }
   }
+};
+
+template <class Tape>
+void start(const Call& call, const CopyShape& shape, simt::Span<const float> in,
+           simt::Span<float> out, Tape tape) {
+  with_copy(shape.bytes_per_load, shape.loads, [&](auto vector, auto loads) {
+    call("copy", shape.grid, copy<decltype(vector), decltype(loads)::value, Tape>,
+         simt::global(in, "in"), simt::global(out, "out"), static_cast<Index>(in.count),
+         shape.order, shape.ways, tape);
+  });
 }
 
-#if defined(__CUDACC__)
-void check(cudaError_t result, const char* what) {
-  if (result == cudaSuccess) return;
-  cudaGetLastError();  // so that the next call does not report it again
-  throw Error(std::string("latency-hiding: ") + what + ": " + cudaGetErrorString(result),
-              ExitCode::unavailable);
-}
-Variant variant_of(std::string name, const void* kernel) {
-  cudaFuncAttributes attributes{};
-  check(cudaFuncGetAttributes(&attributes, kernel), "asking what a kernel takes");
-  return {std::move(name), attributes.numRegs, static_cast<int>(attributes.sharedSizeBytes),
-          static_cast<int>(attributes.localSizeBytes)};
-}
-#else
-Variant variant_of(std::string name, const void*) {
-  return {std::move(name), 0, 0, 0};
-}
-#endif
-
-template <class... Params>
-const void* address_of(void (*kernel)(Params...)) {
-  return reinterpret_cast<const void*>(kernel);
+template <class Tape>
+void start(const Call& call, const Compute& what, simt::Span<const float> from,
+           simt::Span<float> to, Tape tape) {
+  const auto in = simt::global(from, "in");
+  const auto out = simt::global(to, "out");
+  if (what.kernel == Kernel::fma) {
+    with_chains(what.chains, [&](auto chains) {
+      call("fma", what.grid, fma<decltype(chains)::value, Tape>, in, out, kScale, what.rounds,
+           what.steps, what.active, tape);
+    });
+  } else if (what.kernel == Kernel::spill) {
+    with_registers(what.registers, [&](auto registers) {
+      call("spill", what.grid, spill<decltype(registers)::value, Tape>, in, out, what.rounds, tape);
+    });
+  } else if (what.kernel == Kernel::diverge) {
+    call("diverge", what.grid, diverge<Tape>, in, out, simt::global(what.voted, "voted"), kScale,
+         what.ways, what.rounds, what.steps, tape);
+  } else {
+    assert(what.kernel == Kernel::tail);
+    call("tail", what.grid, tail<Tape>, in, out, static_cast<Index>(to.count), kScale, what.steps,
+         tape);
+  }
 }
 
 class KernelsHere final : public Kernels {
  public:
   void copy(simt::Device& device, const CopyShape& shape, simt::Span<const float> in,
-            simt::Span<float> out, const Probing& probing) const override {
+            simt::Span<float> out, const simt::Tape& on) const override {
     assert(in.count == out.count);
-    with_copy(shape.bytes_per_load, shape.loads, [&](auto vector, auto loads) {
-      with_probe(probing, [&](auto probe) {
-        simt::launch(device, launch_of("copy", shape.grid),
-                     SIMT_BACKEND::copy<decltype(vector), decltype(loads)::value, decltype(probe)>,
-                     simt::global(in, "in"), simt::global(out, "out"), static_cast<Index>(in.count),
-                     shape.order, shape.ways, probe);
-      });
-    });
+    simt::with_tape(on, [&](auto tape) { start({device}, shape, in, out, tape); });
   }
   void bulk_copy(simt::Device& device, const Grid& grid, const BulkShape& shape,
                  simt::Span<const float> in, simt::Span<float> out,
-                 const Probing& probing) const override {
-    start_bulk_copy(device, grid, shape, in, out, probing);
+                 const simt::Tape& on) const override {
+    start_bulk_copy(device, grid, shape, in, out, on);
   }
   void fill_words(simt::Device& device, simt::Span<unsigned> words, unsigned seed) const override {
     const auto count = static_cast<Index>(words.count);
@@ -131,11 +138,11 @@ class KernelsHere final : public Kernels {
   }
   void chase(simt::Device& device, const Grid& grid, simt::Span<const Node> nodes,
              simt::Span<const unsigned> starts, simt::Span<unsigned long long> visited,
-             const Probing& probing) const override {
-    with_probe(probing, [&](auto probe) {
-      simt::launch(device, launch_of("chase", grid), SIMT_BACKEND::chase<decltype(probe)>,
+             const simt::Tape& on) const override {
+    simt::with_tape(on, [&](auto tape) {
+      simt::launch(device, launch_of("chase", grid), SIMT_BACKEND::chase<decltype(tape)>,
                    simt::global(nodes, "nodes"), simt::global(starts, "starts"),
-                   simt::global(visited, "visited"), probe);
+                   simt::global(visited, "visited"), tape);
     });
   }
   void walk(simt::Device& device, bool past_l1, simt::Span<const Node> nodes, std::int64_t warm,
@@ -157,146 +164,27 @@ class KernelsHere final : public Kernels {
                  simt::global(visited, "visited"), simt::global(cycles, "cycles"));
   }
 
-  void fma(simt::Device& device, const Grid& grid, int chains, int segments, int steps,
-           unsigned active, simt::Span<const float> in, simt::Span<float> out,
-           const Probing& probing) const override {
-    with_chains(chains, [&](auto count) {
-      with_probe(probing, [&](auto probe) {
-        simt::launch(device, launch_of("fma", grid),
-                     SIMT_BACKEND::fma<decltype(count)::value, decltype(probe)>,
-                     simt::global(in, "in"), simt::global(out, "out"), kScale, segments, steps,
-                     active, probe);
-      });
-    });
-  }
-  void spill(simt::Device& device, const Grid& grid, int registers, int rounds,
-             simt::Span<const float> in, simt::Span<float> out,
-             const Probing& probing) const override {
-    with_registers(registers, [&](auto count) {
-      with_probe(probing, [&](auto probe) {
-        simt::launch(device, launch_of("spill", grid),
-                     SIMT_BACKEND::spill<decltype(count)::value, decltype(probe)>,
-                     simt::global(in, "in"), simt::global(out, "out"), rounds, probe);
-      });
-    });
-  }
-  void diverge(simt::Device& device, const Grid& grid, int ways, int rounds, int steps,
-               simt::Span<const float> in, simt::Span<float> out, simt::Span<unsigned> voted,
-               const Probing& probing) const override {
-    with_probe(probing, [&](auto probe) {
-      simt::launch(device, launch_of("diverge", grid), SIMT_BACKEND::diverge<decltype(probe)>,
-                   simt::global(in, "in"), simt::global(out, "out"), simt::global(voted, "voted"),
-                   kScale, ways, rounds, steps, probe);
-    });
-  }
-  void tail(simt::Device& device, const Grid& grid, int steps, simt::Span<const float> in,
-            simt::Span<float> out, const Probing& probing) const override {
-    with_probe(probing, [&](auto probe) {
-      simt::launch(device, launch_of("tail", grid), SIMT_BACKEND::tail<decltype(probe)>,
-                   simt::global(in, "in"), simt::global(out, "out"), static_cast<Index>(out.count),
-                   kScale, steps, probe);
-    });
+  void compute(simt::Device& device, const Compute& what, simt::Span<const float> in,
+               simt::Span<float> out, const simt::Tape& on) const override {
+    simt::with_tape(on, [&](auto tape) { start({device}, what, in, out, tape); });
   }
 
-  simt::Resources resources(simt::Device& device, const Trace& shape,
-                            const Grid& grid) const override {
-    const simt::Launch launch = launch_of("a probed kernel", grid);
-    simt::Resources r;
-    switch (shape.kernel) {
-      case Kernel::copy:
-        with_copy(shape.bytes_per_load, shape.loads_in_flight, [&](auto vector, auto loads) {
-          r = simt::resources_of(
-              launch, SIMT_BACKEND::copy<decltype(vector), decltype(loads)::value, ClockProbe>);
-        });
-        break;
-      case Kernel::bulk_copy:
-        r = bulk_resources(device, grid);
-        break;
-      case Kernel::chase:
-        r = simt::resources_of(launch, SIMT_BACKEND::chase<ClockProbe>);
-        break;
-      case Kernel::fma:
-        with_chains(shape.ilp, [&](auto chains) {
-          r = simt::resources_of(launch, SIMT_BACKEND::fma<decltype(chains)::value, ClockProbe>);
-        });
-        break;
-      case Kernel::spill:
-        with_registers(shape.max_registers, [&](auto registers) {
-          r = simt::resources_of(launch,
-                                 SIMT_BACKEND::spill<decltype(registers)::value, ClockProbe>);
-        });
-        break;
-      case Kernel::diverge:
-        r = simt::resources_of(launch, SIMT_BACKEND::diverge<ClockProbe>);
-        break;
-      case Kernel::tail:
-        r = simt::resources_of(launch, SIMT_BACKEND::tail<ClockProbe>);
-        break;
-    }
-    return r;
-  }
-
-  std::vector<Variant> variants(simt::Device&) const override {
-    std::vector<Variant> all;
-    for (const Named& one : named()) all.push_back(variant_of(one.name, one.kernel));
-    return all;
-  }
-  int runtime_blocks(simt::Device& device, [[maybe_unused]] int variant,
-                     [[maybe_unused]] int threads, [[maybe_unused]] int shared_bytes,
-                     [[maybe_unused]] int carveout) const override {
-#if defined(__CUDACC__)
-    const void* kernel = named().at(static_cast<std::size_t>(variant)).kernel;
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, carveout),
-          "the carve-out");
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes),
-          "the dynamic shared memory");
-    int blocks = 0;
-    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads,
-                                                        static_cast<std::size_t>(shared_bytes)),
-          "the occupancy");
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, -1),
-          "the carve-out");
-    static_cast<void>(device);
-    return blocks;
-#else
-    simt::refuse_device(device.info(), "the occupancy of a compiled kernel", "an NVIDIA GPU");
-#endif
-  }
-
- private:
-  struct Named {
-    std::string name;
-    const void* kernel;
-  };
-  /// As they are timed: without probes.
-  static const std::vector<Named>& named() {
-    static const std::vector<Named> all = [] {
-      std::vector<Named> made;
-      for (const int bytes : {4, 8, 16}) {
-        for (const int loads : {1, 2, 4, 8}) {
-          with_copy(bytes, loads, [&](auto vector, auto count) {
-            made.push_back(
-                {"copy " + std::to_string(bytes) + " x " + std::to_string(loads),
-                 address_of(
-                     SIMT_BACKEND::copy<decltype(vector), decltype(count)::value, NoProbe>)});
-          });
-        }
+  simt::Resources resources(simt::Device& device, const Params& params, const Grid& grid,
+                            bool probed) const override {
+    if (params.kernel == Kernel::bulk_copy) return bulk_resources(device, grid);
+    simt::Resources found;
+    const Call call{device, &found};
+    const auto ask = [&](auto tape) {
+      if (params.kernel == Kernel::copy) {
+        start(call, copy_shape(params, grid), {}, {}, tape);
+      } else if (params.kernel == Kernel::chase) {
+        found = simt::resources_of(launch_of("chase", grid), SIMT_BACKEND::chase<decltype(tape)>);
+      } else {
+        start(call, compute_of(params, grid), {}, {}, tape);
       }
-      for (int ilp = 1; ilp <= 8; ++ilp) {
-        with_chains(ilp, [&](auto chains) {
-          made.push_back({"fma " + std::to_string(ilp),
-                          address_of(SIMT_BACKEND::fma<decltype(chains)::value, NoProbe>)});
-        });
-      }
-      for (const int limit : kRegisterLimits) {
-        with_registers(limit, [&](auto registers) {
-          made.push_back({"spill " + std::to_string(limit),
-                          address_of(SIMT_BACKEND::spill<decltype(registers)::value, NoProbe>)});
-        });
-      }
-      return made;
-    }();
-    return all;
+    };
+    probed ? ask(simt::Tape()) : ask(simt::NoTape{});
+    return found;
   }
 };
 

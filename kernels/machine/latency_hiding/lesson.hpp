@@ -95,10 +95,8 @@ struct Machine {
   std::vector<Event> events;  ///< by clock, then row
   std::vector<Moment> moments;  ///< one per step
   std::int64_t span = 0;        ///< of the axis: the last clock, known from the start
-  double probe_cost =
-      0;  ///< of an empty probe, in `unit`: the median over the same launch; 0 with turns
-  double clock_mhz =
-      0;  ///< of the multiprocessor during the launch, by its own two clocks; 0: not known
+  double probe_cost = 0;  ///< of an empty probe, in `unit`: median of the launch; 0 with turns
+  double clock_mhz = 0;   ///< of the multiprocessor, by its own two clocks; 0: not known
   Compiled compiled;
   std::vector<Counted> counted;  ///< empty if the chip does not count
   std::string not_counted;       ///< why not, in a sentence; empty if it was counted
@@ -106,6 +104,17 @@ struct Machine {
 
   bool has_clocks() const { return unit != "turns"; }
 };
+
+/// A probe from its issue to its first use.
+struct Probe {
+  int row = 0, number = 0;
+  std::int64_t issue = -1, use = -1;  ///< clocks; −1: none was kept
+  int issue_step = 0;                 ///< from which the clock is known; 0: never
+  int use_step = 0;                   ///< after the last step: never
+  bool whole() const { return issue >= 0 && use >= 0; }
+};
+/// By row and number.
+std::vector<Probe> probes_of(const Machine& machine);
 
 /// The machine's part of a run with these knobs as far as known without a GPU: recorded, or derived.
 std::optional<Machine> known_machine(const Params& params);
@@ -125,17 +134,15 @@ struct Trace {
   // From the program: the same on all machines.
   Kernel kernel = Kernel::copy;
   Break broken = Break::none;
-  int warps_per_sm = 0, block = 0, bytes_per_load = 0, loads_in_flight = 0, ilp = 0,
-      max_registers = 0;
-  int divergence = 0;
-  int blocks_per_sm = 0;  ///< set by the knobs
-  int dynamic_shared_bytes =
-      0;                       ///< per block: to keep further blocks out, and a bulk copy's stages
-  int stage_bytes = 0;         ///< of a bulk copy; otherwise 0
-  int blocks = 0;              ///< tail: of the launch; otherwise 0
-  int multiprocessors = 132;   ///< for the tail: the machine's, or an H200's
-  std::vector<Arm> arms;       ///< of the first warp; empty if nothing branches by lane
-  std::array<int, 3> lines{};  ///< of the kernel's source: issue, use, and the arms' (0: none)
+  int warps_per_sm = 0, block = 0, bytes_per_load = 0, loads_in_flight = 1, ilp = 0;
+  int max_registers = 0, divergence = 1;
+  int blocks_per_sm = 0;         ///< set by the knobs
+  int dynamic_shared_bytes = 0;  ///< per block: keeps further blocks out; a bulk copy's stages
+  int stage_bytes = 0;           ///< of a bulk copy; otherwise 0
+  int blocks = 0;                ///< tail: of the launch; otherwise 0
+  int multiprocessors = 132;     ///< for the tail: the machine's, or an H200's
+  std::vector<Arm> arms;         ///< of the first warp; empty if nothing branches by lane
+  std::array<int, 3> lines{};    ///< of the kernel's source: issue, use, and the arms' (0: none)
   // From the machine.
   Machine machine;
 
@@ -144,6 +151,10 @@ struct Trace {
   int probes() const;
   /// The level that probe `number` of a chase loads from.
   static Level level_of(int number) { return static_cast<Level>(number / kHops); }
+  /// The arm of the branch that probe `number` is in.
+  int arm_of(int number) const {
+    return number / (is_copy(kernel) ? loads_in_flight : 1) % divergence;
+  }
   /// Bytes that the multiprocessor requests before it must wait; 0 for kernels that do not copy.
   std::int64_t asked_bytes() const;
   /// Registers per thread: as compiled; if no GPU ran it, the limit that it is compiled with. 0: not known.

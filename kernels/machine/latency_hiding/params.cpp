@@ -64,8 +64,9 @@ void check_registers(const Params& params) {
 void check_stages(const Params& params) {
   if (params.kernel != Kernel::bulk_copy) return;
   const auto fits = [&](Loads loads) {
-    const BulkShape shape =
-        bulk_shape(bytes_of(params.bytes_per_load), threads_of(params.block), count_of(loads));
+    Params other = params;
+    other.loads_in_flight = loads;
+    const BulkShape shape = bulk_shape(other);
     const Occupancy all = occupancy_of(
         {.threads = threads_of(params.block), .dynamic_shared_bytes = shape.shared_bytes()});
     return all.resident >= blocks_per_sm(params);
@@ -103,11 +104,7 @@ int throttle_bytes(int blocks) {
 int dynamic_shared_bytes(const Params& params) {
   int own = 0;
   if (params.kernel == Kernel::chase) own = kRingBytes;
-  if (params.kernel == Kernel::bulk_copy) {
-    own = bulk_shape(bytes_of(params.bytes_per_load), threads_of(params.block),
-                     count_of(params.loads_in_flight))
-              .shared_bytes();
-  }
+  if (params.kernel == Kernel::bulk_copy) own = bulk_shape(params).shared_bytes();
   // If no further block would fit anyway, L1 keeps its room.
   const Demand demand{.threads = threads_of(params.block), .registers = bounding_registers(params)};
   if (occupancy_of(demand).resident <= blocks_per_sm(params)) return own;

@@ -1,6 +1,7 @@
 // The trace as JSON, and what follows from it.
 
 #include <algorithm>
+#include <map>
 
 #include "kernels/base/lab/fields.hpp"
 #include "kernels/base/lab/source.hpp"
@@ -122,6 +123,21 @@ std::array<int, 3> step_lines(Kernel kernel) {
   const lab::SourceMarks marks = lab::source_marks(source_path(kernel));
   const bool arms = kernel == Kernel::copy || kernel == Kernel::diverge;
   return {marks.line("issue"), marks.line("use"), arms ? marks.line("arm") : 0};
+}
+
+std::vector<Probe> probes_of(const Machine& machine) {
+  const int never = static_cast<int>(machine.moments.size()) + 1;
+  std::map<std::pair<int, int>, Probe> found;
+  for (const Event& event : machine.events) {
+    const Probe blank{.row = event.row, .number = event.number, .use_step = never};
+    Probe& probe = found.try_emplace({event.row, event.number}, blank).first->second;
+    const bool issue = event.what == What::issue;
+    (issue ? probe.issue : probe.use) = event.clock;
+    (issue ? probe.issue_step : probe.use_step) = event.step;
+  }
+  std::vector<Probe> probes;
+  for (const auto& [key, probe] : found) probes.push_back(probe);
+  return probes;
 }
 
 int Trace::probes() const {

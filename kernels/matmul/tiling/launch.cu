@@ -47,11 +47,6 @@ void check_operands(const GemmShape& shape, const Ops& operands) {
   (void)operands;
 }
 
-void check_picture(const PictureRun& run) {
-  simt::require_within("tiling: the picture's tile", run.tile, 1, 32);
-  assert(has_picture(run.variant));
-}
-
 // ---- starting one -------------------------------------------------------------------------------
 
 /// What a rung is asked for: a launch, or with `resources` what the launch would take.
@@ -126,139 +121,124 @@ int chosen_configuration(std::span<const Configuration> all, int asked, const Ge
 
 // ---- shared_tile.cu -----------------------------------------------------------------------------
 
-simt::Launch picture_launch(const char* name, int tile, int blocks_down, int blocks_across) {
-  const auto edge = static_cast<unsigned>(tile);
+/// All blocks, with the tile of the timed kernels.
+PictureRun timed_run(Variant variant, const GemmShape& shape) {
+  return {.variant = variant,
+          .tile = kTimedTile,
+          .blocks_down = tiles_of(shape.m, kTimedTile),
+          .blocks_across = tiles_of(shape.n, kTimedTile)};
+}
+
+simt::Launch picture_launch(const char* name, const PictureRun& run) {
+  const auto edge = static_cast<unsigned>(run.tile);
   return {.name = name,
-          .grid = dim3(static_cast<unsigned>(blocks_across), static_cast<unsigned>(blocks_down)),
+          .grid = dim3(static_cast<unsigned>(run.blocks_across),
+                       static_cast<unsigned>(run.blocks_down)),
           .block = dim3(edge, edge)};
 }
 
-simt::Launch timed_launch(const char* name, const GemmShape& shape) {
-  return picture_launch(name, kTimedTile, tiles_of(shape.m, kTimedTile),
-                        tiles_of(shape.n, kTimedTile));
+template <class In, class Tape>
+void start_untiled(const Call& call, const PictureRun& run, In a, In b, Out c, Tape tape) {
+  const bool down = run.variant == Variant::naive;
+  start(call, picture_launch(down ? "naive" : "coalesced", run),
+        down ? naive<In, Tape> : coalesced<In, Tape>, a, b, c, call.shape,
+        FirstBlock{run.block_row, run.block_col}, tape);
 }
 
-void launch_naive(const Call& call, int, const Operands& operands, const simt::Tape&) {
-  with_accessors(operands, false, [&](auto, auto a, auto b, auto c, auto tape) {
-    start(call, timed_launch("naive", call.shape), naive<decltype(a), simt::NoTape>, a, b, c,
-          call.shape, FirstBlock{}, tape);
-  });
+template <RemovedBarrier kRemoved, class Size, class In, class Tape>
+void start_shared_tile(const Call& call, const PictureRun& run, Size size, In a, In b, Out c,
+                       Tape tape) {
+  simt::Launch launch = picture_launch("shared_tile", run);
+  launch.shared_bytes = static_cast<std::size_t>(size.edge * (size.pitch + size.edge)) * 4;
+  start(call, launch, shared_tile<kRemoved, Size, In, Tape>, a, b, c, call.shape, size,
+        FirstBlock{run.block_row, run.block_col}, tape);
 }
 
-void launch_coalesced(const Call& call, int, const Operands& operands, const simt::Tape&) {
-  with_accessors(operands, false, [&](auto, auto a, auto b, auto c, auto tape) {
-    start(call, timed_launch("coalesced", call.shape), coalesced<decltype(a), simt::NoTape>, a, b,
-          c, call.shape, FirstBlock{}, tape);
-  });
+template <class In, class Tape>
+void start_picture(const Call& call, const PictureRun& run, In a, In b, Out c, Tape tape) {
+  if (run.variant != Variant::shared_tile) return start_untiled(call, run, a, b, c, tape);
+  const TileSize size{run.tile, run.tile + run.padding};
+  if (run.removed == RemovedBarrier::after_load) {
+    start_shared_tile<RemovedBarrier::after_load>(call, run, size, a, b, c, tape);
+  } else if (run.removed == RemovedBarrier::after_multiply) {
+    start_shared_tile<RemovedBarrier::after_multiply>(call, run, size, a, b, c, tape);
+  } else {
+    start_shared_tile<RemovedBarrier::none>(call, run, size, a, b, c, tape);
+  }
 }
 
-template <int kPadding>
-void launch_timed_shared_tile(const Call& call, const Operands& operands) {
-  using Size = FixedTileSize<kTimedTile, kTimedTile + kPadding>;
-  simt::Launch launch = timed_launch("shared_tile", call.shape);
-  launch.shared_bytes = static_cast<std::size_t>(Size::edge * (Size::pitch + Size::edge)) * 4;
+template <Variant kVariant>
+void launch_untiled(const Call& call, int, const Operands& operands, const simt::Tape&) {
   with_accessors(operands, false, [&](auto, auto a, auto b, auto c, auto tape) {
-    start(call, launch, shared_tile<RemovedBarrier::none, Size, decltype(a), simt::NoTape>, a, b, c,
-          call.shape, Size{}, FirstBlock{}, tape);
+    start_untiled(call, timed_run(kVariant, call.shape), a, b, c, tape);
   });
 }
 
 void launch_shared_tile(const Call& call, int configuration, const Operands& operands,
                         const simt::Tape&) {
-  if (configuration == 1) return launch_timed_shared_tile<0>(call, operands);
-  launch_timed_shared_tile<1>(call, operands);
+  const PictureRun run = timed_run(Variant::shared_tile, call.shape);
+  with_accessors(operands, false, [&](auto, auto a, auto b, auto c, auto tape) {
+    const auto start_with = [&](auto size) {
+      start_shared_tile<RemovedBarrier::none>(call, run, size, a, b, c, tape);
+    };
+    if (configuration == 1) return start_with(FixedTileSize<kTimedTile, kTimedTile>{});
+    start_with(FixedTileSize<kTimedTile, kTimedTile + 1>{});
+  });
 }
-
-/// A picture's launch with these accessors and this tape.
-template <class In, class Tape>
-struct Picture {
-  const Call& call;
-  const PictureRun& run;
-  In a, b;
-  Out c;
-  Tape tape;
-
-  FirstBlock first() const { return {run.block_row, run.block_col}; }
-
-  template <RemovedBarrier kRemoved>
-  void launch_shared() const {
-    const TileSize size{run.tile, run.tile + run.padding};
-    simt::Launch launch =
-        picture_launch("shared_tile", run.tile, run.blocks_down, run.blocks_across);
-    launch.shared_bytes = static_cast<std::size_t>(size.edge * (size.pitch + size.edge)) * 4;
-    start(call, launch, shared_tile<kRemoved, TileSize, In, Tape>, a, b, c, call.shape, size,
-          first(), tape);
-  }
-
-  void launch() const {
-    if (run.variant == Variant::naive) {
-      start(call, picture_launch("naive", run.tile, run.blocks_down, run.blocks_across),
-            naive<In, Tape>, a, b, c, call.shape, first(), tape);
-    } else if (run.variant == Variant::coalesced) {
-      start(call, picture_launch("coalesced", run.tile, run.blocks_down, run.blocks_across),
-            coalesced<In, Tape>, a, b, c, call.shape, first(), tape);
-    } else if (run.removed == RemovedBarrier::after_load) {
-      launch_shared<RemovedBarrier::after_load>();
-    } else if (run.removed == RemovedBarrier::after_multiply) {
-      launch_shared<RemovedBarrier::after_multiply>();
-    } else {
-      launch_shared<RemovedBarrier::none>();
-    }
-  }
-};
 
 // ---- register_tile.cu, double_buffered.cu -------------------------------------------------------
-
-simt::Launch tile_launch(const char* name, const GemmShape& shape, int tile, int threads) {
-  return {.name = name,
-          .grid = dim3(static_cast<unsigned>(tiles_of(shape.n, tile)),
-                       static_cast<unsigned>(tiles_of(shape.m, tile))),
-          .block = dim3(static_cast<unsigned>(threads))};
-}
 
 bool whole_tiles(const GemmShape& shape, int tile, int depth) {
   return shape.m % tile == 0 && shape.n % tile == 0 && shape.k % depth == 0;
 }
 
+/// Starts a kernel whose blocks have square tiles; `kernel_of` gives it for `whole`, an accessor and a tape.
+template <class KernelOf>
+void launch_squares(const Call& call, simt::Launch launch, int tile, const Operands& operands,
+                    const simt::Tape& on, KernelOf kernel_of) {
+  launch.grid = dim3(static_cast<unsigned>(tiles_of(call.shape.n, tile)),
+                     static_cast<unsigned>(tiles_of(call.shape.m, tile)));
+  const bool divides = whole_tiles(call.shape, tile, kDepth);
+  with_accessors(operands, divides, on, [&](auto whole, auto a, auto b, auto c, auto tape) {
+    start(call, launch, kernel_of(whole, a, tape), a, b, c, call.shape, tape);
+  });
+}
+
 void launch_register_tile_1d(const Call& call, int, const Operands& operands,
                              const simt::Tape& on) {
-  simt::Launch launch = tile_launch("register_tile_1d", call.shape, 64, 512);
-  launch.static_shared_bytes = std::size_t{2} * 64 * kDepth * sizeof(float);
-  const bool divides = whole_tiles(call.shape, 64, kDepth);
-  with_accessors(operands, divides, on, [&](auto whole, auto a, auto b, auto c, auto tape) {
-    start(call, launch, register_tile_1d<decltype(whole)::value, decltype(a), decltype(tape)>, a, b,
-          c, call.shape, tape);
+  const simt::Launch launch{.name = "register_tile_1d",
+                            .block = 512,
+                            .static_shared_bytes = std::size_t{2} * 64 * kDepth * sizeof(float)};
+  launch_squares(call, launch, 64, operands, on, [](auto whole, auto a, auto tape) {
+    return register_tile_1d<decltype(whole)::value, decltype(a), decltype(tape)>;
   });
 }
 
 void launch_register_tile_2d(const Call& call, int, const Operands& operands,
                              const simt::Tape& on) {
-  simt::Launch launch = tile_launch("register_tile_2d", call.shape, kEdge, kThreads);
-  launch.static_shared_bytes = std::size_t{2} * kEdge * kDepth * sizeof(float);
-  const bool divides = whole_tiles(call.shape, kEdge, kDepth);
-  with_accessors(operands, divides, on, [&](auto whole, auto a, auto b, auto c, auto tape) {
-    start(call, launch, register_tile_2d<decltype(whole)::value, decltype(a), decltype(tape)>, a, b,
-          c, call.shape, tape);
+  const simt::Launch launch{.name = "register_tile_2d",
+                            .block = kThreads,
+                            .static_shared_bytes = std::size_t{2} * kEdge * kDepth * sizeof(float)};
+  launch_squares(call, launch, kEdge, operands, on, [](auto whole, auto a, auto tape) {
+    return register_tile_2d<decltype(whole)::value, decltype(a), decltype(tape)>;
   });
 }
 
 void launch_vectorized(const Call& call, int, const Operands& operands, const simt::Tape& on) {
-  simt::Launch launch = tile_launch("vectorized", call.shape, kEdge, kThreads);
-  launch.shared_bytes = kDepth * (kPitch + kEdge) * sizeof(float);
-  const bool divides = whole_tiles(call.shape, kEdge, kDepth);
-  with_accessors(operands, divides, on, [&](auto whole, auto a, auto b, auto c, auto tape) {
-    start(call, launch, vectorized<decltype(whole)::value, decltype(a), decltype(tape)>, a, b, c,
-          call.shape, tape);
+  const simt::Launch launch{.name = "vectorized",
+                            .block = kThreads,
+                            .shared_bytes = kDepth * (kPitch + kEdge) * sizeof(float)};
+  launch_squares(call, launch, kEdge, operands, on, [](auto whole, auto a, auto tape) {
+    return vectorized<decltype(whole)::value, decltype(a), decltype(tape)>;
   });
 }
 
 void launch_double_buffered(const Call& call, int, const Operands& operands, const simt::Tape& on) {
-  simt::Launch launch = tile_launch("double_buffered", call.shape, kEdge, kThreads);
-  launch.shared_bytes = kBuffers * kDepth * (kPitch + kEdge) * sizeof(float);
-  const bool divides = whole_tiles(call.shape, kEdge, kDepth);
-  with_accessors(operands, divides, on, [&](auto whole, auto a, auto b, auto c, auto tape) {
-    start(call, launch, double_buffered<decltype(whole)::value, decltype(a), decltype(tape)>, a, b,
-          c, call.shape, tape);
+  const simt::Launch launch{.name = "double_buffered",
+                            .block = kThreads,
+                            .shared_bytes = kBuffers * kDepth * (kPitch + kEdge) * sizeof(float)};
+  launch_squares(call, launch, kEdge, operands, on, [](auto whole, auto a, auto tape) {
+    return double_buffered<decltype(whole)::value, decltype(a), decltype(tape)>;
   });
 }
 
@@ -358,8 +338,8 @@ struct CompiledRung {
 };
 /// In the order of the variants.
 constexpr CompiledRung kRungs[] = {
-    {kPlain, launch_naive},
-    {kPlain, launch_coalesced},
+    {kPlain, launch_untiled<Variant::naive>},
+    {kPlain, launch_untiled<Variant::coalesced>},
     {kSharedTile, launch_shared_tile},
     {kRegisterTile1d, launch_register_tile_1d},
     {kRegisterTile2d, launch_register_tile_2d},
@@ -416,22 +396,18 @@ class KernelsHere final : public Kernels {
   void picture(simt::Device& device, const PictureRun& run, const GemmShape& shape,
                const Operands& operands, const simt::Tape& tape) const override {
     check_operands(shape, operands);
-    check_picture(run);
+    simt::require_within("tiling: the picture's tile", run.tile, 1, 32);
+    assert(has_picture(run.variant));
     const Call call{device, shape};
-    if (!tape) {
-      with_accessors(operands, false, [&](auto, auto a, auto b, auto c, auto none) {
-        Picture<decltype(a), simt::NoTape>{call, run, a, b, c, none}.launch();
-      });
-      return;
+    if (tape) {
+      assert(run.blocks_down == 1 && run.blocks_across == 1);
+      return start_picture(call, run, simt::traced(operands.a, "A", tape, kSiteA),
+                           simt::traced(operands.b, "B", tape, kSiteB),
+                           simt::global(operands.c, "C"), tape);
     }
-    assert(run.blocks_down == 1 && run.blocks_across == 1);
-    Picture<simt::Traced<const float>, simt::Tape>{call,
-                                                   run,
-                                                   simt::traced(operands.a, "A", tape, kSiteA),
-                                                   simt::traced(operands.b, "B", tape, kSiteB),
-                                                   simt::global(operands.c, "C"),
-                                                   tape}
-        .launch();
+    with_accessors(operands, false, [&](auto, auto a, auto b, auto c, auto none) {
+      start_picture(call, run, a, b, c, none);
+    });
   }
 
   LibraryStatus library(simt::Device&) const override { return simt::library_status(); }

@@ -102,13 +102,15 @@ std::array<int, kPhases> phase_lines(Variant variant);
 /// have tile × tile elements: of the A tile at [row·tile + kk], of the B tile at [kk·tile +
 /// column], `sums` at [row·tile + column]. Beyond the matrices' edges loads are 0.
 struct KTile {
-  std::vector<int> a_loads, b_loads;  ///< how often the block loaded the element from global memory
-  /// Only for `shared-tile`, otherwise empty. The linear thread that loaded the element (−1: none, it is
-  /// outside), the slot of the tile in shared memory that it was stored to (in floats from the
-  /// tile's own start), and how often the block read that slot.
-  std::vector<int> a_loader, b_loader;
-  std::vector<int> a_slot, b_slot;
-  std::vector<int> a_reads, b_reads;
+  struct Operand {
+    std::vector<int> loads;  ///< how often the block loaded the element from global memory
+    /// Only for `shared-tile`, otherwise empty. The linear thread that loaded the element (−1: none, it is
+    /// outside), the slot of the tile in shared memory that it was stored to (in floats from the
+    /// tile's own start), and how often the block read that slot.
+    std::vector<int> loader, slot, reads;
+    bool operator==(const Operand&) const = default;
+  };
+  Operand a, b;
   int along_k = 1;                ///< 1: all threads read up along k, −1: down, 0: neither
   std::vector<float> sums;        ///< each thread's partial sum after this k-tile
   std::int64_t loads_so_far = 0;  ///< global loads of the block up to and including this k-tile

@@ -18,17 +18,21 @@ lab::Fields<KTile> k_tile_fields(const Trace& trace, Variant variant) {
   const int shared = variant == Variant::shared_tile ? elements : 0;
   const int slots = trace.tile * (trace.tile + trace.padding);
   const lab::When multiplied{0, variant == Variant::shared_tile ? kMultiply : 0};
+  const auto operand = [&](const std::string& name) {
+    using Operand = KTile::Operand;
+    return lab::Fields<Operand>()
+        .wholes(name + "_loads", &Operand::loads, elements, 0, lab::kMostCount)
+        .wholes(name + "_loader", &Operand::loader, shared, kNone, elements - 1)
+        .wholes(name + "_slot", &Operand::slot, shared, kNone, slots - 1)
+        .wholes(name + "_reads", &Operand::reads, shared, 0, lab::kMostCount)
+        .from(multiplied);
+  };
   return lab::Fields<KTile>(lab::Digits::all)
       .reals("sums", &KTile::sums, elements)
       .from(multiplied)
       .whole("loads_so_far", &KTile::loads_so_far, 0)
-      .wholes(TILESTEP_MEMBERS(KTile, a_loads, b_loads), elements, 0, lab::kMostCount)
-      .wholes(TILESTEP_MEMBERS(KTile, a_loader, b_loader), shared, kNone, elements - 1)
-      .wholes(TILESTEP_MEMBERS(KTile, a_slot, b_slot), shared, kNone, slots - 1)
-      .wholes("a_reads", &KTile::a_reads, shared, 0, lab::kMostCount)
-      .from(multiplied)
-      .wholes("b_reads", &KTile::b_reads, shared, 0, lab::kMostCount)
-      .from(multiplied)
+      .inlined(&KTile::a, operand("a"))
+      .inlined(&KTile::b, operand("b"))
       .whole("along_k", &KTile::along_k, -1, 1)
       .left_out_for(1)
       .from(multiplied);

@@ -140,30 +140,15 @@ std::optional<Question> spill_question(const lab::Report& bench) {
 
 /// Chains in one warp instead of more warps.
 std::optional<Question> chains_question(const lab::Report& bench) {
-  const lab::Table* table = bench.table("flops");
-  if (table == nullptr || table->rows.size() < 2) return std::nullopt;
-  // The fewest warps that were measured: one chain per thread against the most.
-  double fewest = 1e300;
-  for (std::size_t row = 0; row < table->rows.size(); ++row) {
-    fewest = std::min(fewest, number_in(*table, row, "warps_per_sm").value_or(1e300));
-  }
-  std::optional<std::size_t> one, many;
-  for (std::size_t row = 0; row < table->rows.size(); ++row) {
-    if (number_in(*table, row, "warps_per_sm") != fewest || !number_in(*table, row, "ilp"))
-      continue;
-    const double ilp = *number_in(*table, row, "ilp");
-    if (!one || ilp < *number_in(*table, *one, "ilp")) one = row;
-    if (!many || ilp > *number_in(*table, *many, "ilp")) many = row;
-  }
-  if (!one || one == many) return std::nullopt;
-  const auto slow = number_in(*table, *one, "tflops"), fast = number_in(*table, *many, "tflops");
+  const auto rate = [&](const char* ilp) {
+    return number_with(bench, "flops", {{"ilp", ilp}, {"warps_per_sm", "1"}}, "tflops");
+  };
+  const auto slow = rate("1"), fast = rate("8");
   if (!slow || !fast || *slow <= 0) return std::nullopt;
   return about_view(
       "FLOP/s", "chains",
-      ask_ratio(fmt::format("{:.0f} {} per multiprocessor. With {} independent chains per thread "
-                            "instead of {}, how many times the FMAs per second?",
-                            fewest, fewest == 1 ? "warp" : "warps", text_in(*table, *many, "ilp"),
-                            text_in(*table, *one, "ilp")),
+      ask_ratio("1 warp per multiprocessor. With 8 independent chains per thread instead of 1, how "
+                "many times the FMAs per second?",
                 *fast / *slow, {1, 1.5, 2, 4, 8},
                 fmt::format(
                     "one chain waits about four cycles for each result, and four or more fill them "
@@ -173,17 +158,13 @@ std::optional<Question> chains_question(const lab::Report& bench) {
 
 /// A branch that separates all lanes.
 std::optional<Question> branch_question(const lab::Report& bench) {
-  const lab::Table* table = bench.table("divergence");
-  if (table == nullptr || table->rows.empty()) return std::nullopt;
-  const std::size_t last = table->rows.size() - 1;
-  const auto slowdown = number_in(*table, last, "slowdown");
+  const auto slowdown = number_with(bench, "divergence", {{"ways", "32"}}, "slowdown");
   if (!slowdown) return std::nullopt;
   return about_view(
       "Branches", "branch",
       ask_ratio(
-          fmt::format("The lanes of a warp take {} ways through a branch. How many times as long "
-                      "does the same work take?",
-                      text_in(*table, last, "ways")),
+          "The lanes of a warp take 32 ways through a branch. How many times as long does the "
+          "same work take?",
           *slowdown, {1, 2, 8, 16, 32},
           fmt::format("the arms run in turn ({:.3g} times, {}).", *slowdown,
                       measured::where_measured(bench))));

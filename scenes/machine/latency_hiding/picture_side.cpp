@@ -104,9 +104,8 @@ Results LatencyHidingScene::chains(bool slots) const {
     const auto machine = latency_hiding::known_machine(params);
     if (!machine) continue;
     double sum = 0, value = NAN;
-    for (const latency_hiding::Event& event : machine->events) {
-      const auto clock = static_cast<double>(event.clock);
-      if (event.row == 0) sum += event.what == latency_hiding::What::use ? clock : -clock;
+    for (const Probe& probe : probes_of(*machine)) {
+      if (probe.row == 0) sum += static_cast<double>(probe.use - probe.issue);
     }
     if (!slots) value = sum / latency_hiding::kProbes - machine->probe_cost;
     for (const Counted& one : machine->counted) {
@@ -245,8 +244,7 @@ Box LatencyHidingScene::arms(Cursor cursor) const {
   cells.x = "lane";
   cells.y = "arm";
   const latency_hiding::Moment* at = moment(cursor);
-  const int each = copies() ? std::max(trace_.loads_in_flight, 1) : 1;
-  const int current = at == nullptr || at->number < 0 ? -1 : at->number / each % count;
+  const int current = at == nullptr || at->number < 0 ? -1 : trace_.arm_of(at->number);
   std::vector<int> about;
   for (int arm = 0; arm < count; ++arm) {
     for (int lane = 0; lane < kLanes; ++lane) {

@@ -15,7 +15,9 @@ using words::counted, words::number, words::significant;
 
 StepAxis LatencyHidingScene::loaded(const latency_hiding::Trace&) {
   params_ = latency_hiding::knob_table().params(report_.params);
-  find_probes();
+  probes_ = probes_of(trace_.machine);
+  a_row_ = 1;
+  for (const Probe& probe : probes_) a_row_ = std::max(a_row_, probe.number + 1);
   find_events();
   one_at_a_time_ = one_at_a_time();
   counted_ = counts();
@@ -23,25 +25,6 @@ StepAxis LatencyHidingScene::loaded(const latency_hiding::Trace&) {
   results_ = copies() || is(Kernel::diverge) ? Results{} : results();
   slots_ = is(Kernel::fma) ? chains(true) : Results{};
   return {trace_.steps(), 1, "step", {""}, "steps"};
-}
-
-void LatencyHidingScene::find_probes() {
-  std::map<std::pair<int, int>, Probe> found;
-  a_row_ = 1;
-  for (const latency_hiding::Event& event : trace_.machine.events) {
-    Probe& probe = found[{event.row, event.number}];
-    probe.row = event.row;
-    probe.number = event.number;
-    (event.what == What::issue ? probe.issue : probe.use) = event.clock;
-    (event.what == What::issue ? probe.issue_step : probe.use_step) = event.step;
-    a_row_ = std::max(a_row_, event.number + 1);
-  }
-  probes_.clear();
-  for (const auto& [key, probe] : found) {
-    // A probe with no end in the trace has none in the picture.
-    probes_.push_back(probe);
-    if (probe.use_step == 0) probes_.back().use_step = trace_.steps() + 1;
-  }
 }
 
 // ---- where the cursor is --------------------------------------------------------------------------------
@@ -167,15 +150,12 @@ std::vector<Stretch> LatencyHidingScene::one_at_a_time() const {
   other.broken = Break::serialize_loads;
   const auto machine = latency_hiding::known_machine(other);
   if (!machine || machine->device != trace_.machine.device) return {};
-  std::vector<Stretch> bars(static_cast<std::size_t>(group()));
-  std::int64_t zero = 0;
-  for (const latency_hiding::Event& event : machine->events) {
-    if (event.row != 0 || event.number >= group()) continue;
-    const bool issues = event.what == What::issue;
-    if (issues && event.number == 0) zero = event.clock;
-    Stretch& bar = bars[static_cast<std::size_t>(event.number)];
-    (issues ? bar.from : bar.to) = static_cast<double>(event.clock - zero);
-    bar.used = true;
+  std::vector<Stretch> bars;
+  const std::vector<Probe> probes = probes_of(*machine);
+  for (const Probe& each : probes) {
+    if (each.row > 0 || each.number >= group()) break;
+    const std::int64_t zero = probes.front().issue;
+    bars.push_back({static_cast<double>(each.issue - zero), static_cast<double>(each.use - zero)});
   }
   return bars;
 }
@@ -340,16 +320,13 @@ Cursor LatencyHidingScene::known(const lab::Table& table, int row, int column) c
   const std::string& id = table.columns[static_cast<std::size_t>(column)].id;
   const Cursor end{trace_.steps(), 0};
   if (table.id == "occupancy") return {};
-  if (table.id == "arms") {
-    const Probe* begun = probe(0, row * (copies() ? trace_.loads_in_flight : 1));
-    return begun == nullptr ? end : Cursor{begun->issue_step, 0};
-  }
   if (table.id == "rows") return id == "mean_latency" ? end : Cursor{};
   if (table.id == "probes") {
     const Probe* one = probe(0, row);
     if (id == "number" || id == "what") return {};
     if (one == nullptr) return end;
-    return {std::min(id == "issue" ? one->issue_step : one->use_step, trace_.steps()), 0};
+    const bool used = id == "use" || id == "latency";
+    return {std::min(used ? one->use_step : one->issue_step, trace_.steps()), 0};
   }
   return Scene::known(table, row, column);
 }
@@ -364,9 +341,10 @@ int LatencyHidingScene::table_row(std::string_view table_id, const View& view) c
 std::vector<picture::Subject> LatencyHidingScene::subjects_of_row(std::string_view table_id,
                                                                   int row) const {
   if (row < 0) return {};
+  if (table_id == "probes" && !trace_.arms.empty())
+    return {{"probe", row}, {"arm", trace_.arm_of(row)}};
   if (table_id == "probes") return {{"probe", row}};
   if (table_id == "rows") return {{"warp", row}};
-  if (table_id == "arms") return {{"arm", row}};
   if (table_id == "occupancy") return {{"limit", row}};
   return Scene::subjects_of_row(table_id, row);
 }

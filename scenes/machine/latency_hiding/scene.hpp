@@ -11,12 +11,7 @@
 
 namespace tilestep::scenes {
 
-/// A probed load (block, chain, arm …) from its issue to its first use.
-struct Probe {
-  int row = 0, number = 0;
-  std::int64_t issue = 0, use = 0;
-  int issue_step = 0, use_step = 0;  ///< from which steps on these clocks are known
-};
+using latency_hiding::Probe;
 
 /// The bench's rates of copies by their bytes in flight: the best, and the one at the knobs.
 struct Rates {
@@ -109,7 +104,6 @@ class LatencyHidingScene final : public SceneOf<latency_hiding::Trace> {
   std::string warp_name(int row) const;
   std::string issue_sentence(const latency_hiding::Moment& at) const;
   std::string tail_sentence(Cursor cursor) const;
-  void find_probes();
   void find_events();
 
   // The parts of the picture, in picture.cpp.

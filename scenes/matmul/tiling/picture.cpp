@@ -6,8 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "scenes/matmul/tiling/scene.hpp"
-#include "scenes/picture/parts.hpp"
+#include "scenes/matmul/tiling/grid.hpp"
 #include "scenes/shared/words.hpp"
 
 namespace tilestep::scenes {
@@ -18,54 +17,7 @@ using words::number;
 
 namespace {
 
-constexpr std::uint8_t kA = 5, kB = 4, kC = 3, kNaive = 10;  // tones: sky, purple, green, magenta
-constexpr float kNothing = NAN;                              // no numeral
-
-State state_of(Phase phase, const TilingMoment& now) {
-  return now.k_tile < 0 || now.phase < phase ? State::to_come
-         : now.phase == phase                ? State::current
-                                             : State::done;
-}
-const char* name_of_phase(Phase phase) {
-  return phase == Phase::load ? "load" : phase == Phase::multiply ? "multiply" : "barrier";
-}
-
-constexpr Layout kStrip = {.weight = 0, .least_width = 3};
 constexpr Layout kSheet = {.least_width = 3, .least_height = 2.2f};
-constexpr Layout kWall = {.weight = 0, .least_width = 0.35f, .least_height = 0.35f};
-
-/// A tile shows numbers: where there is no height for them the tiles are put in one line.
-Layout tile_of(int edge) {
-  return {.least_width = 3, .least_height = 2.8f, .wish = 0.82f * static_cast<float>(edge)};
-}
-
-/// A matrix or a tile of one, filled in cell by cell.
-struct Grid : Cells {
-  Grid(Name name, int rows, int columns_, Name x_ = {}, Name y_ = {}, Name scale_ = {}) {
-    items = picture::items(name, rows * columns_);
-    items.per_row = columns = columns_;
-    items.format = {Format::integer};
-    x = x_;
-    y = y_;
-    scale = scale_;
-    widest = 5;
-  }
-  void add(State state, std::uint8_t tone, float value = kNothing, const Way& way = {}) {
-    items.state.each.push_back(state);
-    items.tone.each.push_back(tone);
-    items.value.each.push_back(value);
-    items.ways.push_back(way);
-  }
-};
-
-/// A k-tile's data on the elements of A, or of B.
-struct Operand {
-  const std::vector<int>&loads, &loader, &slot, &reads;
-};
-Operand operand_of(const KTile& of, bool is_a) {
-  return is_a ? Operand{of.a_loads, of.a_loader, of.a_slot, of.a_reads}
-              : Operand{of.b_loads, of.b_loader, of.b_slot, of.b_reads};
-}
 
 }  // namespace
 
@@ -116,7 +68,7 @@ std::vector<Symbol> TilingScene::symbols(const View& view) const {
   std::vector<Symbol> all = {
       {"global loads",
        {"loads", 0},
-       kC,
+       kOfC,
        "Floats of A and B that the block has fetched from global memory so far."},
       {fmt::format("sum of thread {}", thread),
        {"thread", thread},
@@ -156,7 +108,7 @@ Box TilingScene::matrices(const TilingMoment& now) const {
   const auto inside = [&](int at, int first, int count) {
     return at < first + count && at + u > first;
   };
-  const auto sheet = [&](Key key, const Grid& grid, int rows, int columns) {
+  const auto sheet = [&](Key key, const TilingGrid& grid, int rows, int columns) {
     const std::string letter(grid.items.name.text());
     return box(key, {grid}, text(fmt::format("{} {} × {}", letter, rows, columns), letter), kSheet);
   };
@@ -169,8 +121,8 @@ Box TilingScene::matrices(const TilingMoment& now) const {
   // The block's rows of A and columns of B, k-tile by k-tile.
   const auto operand = [&](Key key, bool is_a) {
     const int rows = is_a ? trace_.m : trace_.k, columns = is_a ? trace_.k : trace_.n;
-    Grid grid = is_a ? Grid("A", cells(rows), cells(columns), "k", "m", "matrix")
-                     : Grid("B", cells(rows), cells(columns), "n", "k", "matrix");
+    TilingGrid grid = is_a ? TilingGrid("A", cells(rows), cells(columns), "k", "m", "matrix")
+                           : TilingGrid("B", cells(rows), cells(columns), "n", "k", "matrix");
     std::vector<int> tiles;
     for (int i = 0; i < grid.items.count; ++i) {
       const int row = i / grid.columns * u, column = i % grid.columns * u;
@@ -181,8 +133,8 @@ Box TilingScene::matrices(const TilingMoment& now) const {
                : number < now.k_tile           ? State::done
                                                : State::to_come,
                !within ? 0
-               : is_a  ? kA
-                       : kB);
+               : is_a  ? kOfA
+                       : kOfB);
       tiles.push_back(within ? number : -1);
     }
     grid.items.about = {{"k-tile", {-1, tiles}}};
@@ -196,7 +148,7 @@ Box TilingScene::matrices(const TilingMoment& now) const {
   };
   // The sums stay with their threads until the last k-tile.
   const tiling::Races& races = trace_.races;
-  Grid grid("C", cells(trace_.m), cells(trace_.n), "n", "m", "matrix");
+  TilingGrid grid("C", cells(trace_.m), cells(trace_.n), "n", "m", "matrix");
   for (int i = 0; i < grid.items.count; ++i) {
     const int row = i / grid.columns * u, column = i % grid.columns * u;
     const bool within =
@@ -206,7 +158,7 @@ Box TilingScene::matrices(const TilingMoment& now) const {
     grid.add(wrong                      ? State::wrong
              : within && !finished(now) ? State::to_come
                                         : State::plain,
-             within ? kC : 0, kNothing, within && finished(now) ? way : Way{});
+             within ? kOfC : 0, NAN, within && finished(now) ? way : Way{});
   }
   Box c = sheet({"matrix_c"}, grid, trace_.m, trace_.n);
   frame(c, {"c_block"}, "C", row0, column0, trace_.rows(), trace_.columns(), State::plain);
@@ -222,24 +174,24 @@ Box TilingScene::naive(const TilingMoment& now) const {
   if (trace_.block.variant == Variant::naive) return box({"naive"}, {});
   const KTile* loaded =
       now.k_tile >= 0 && now.multiplied ? &trace_.naive.k_tiles[now.k_tile] : nullptr;
-  const auto pile = [&](Key key, Name name, const std::vector<int> KTile::*loads) {
-    Grid grid(name, trace_.tile, trace_.tile, {}, {}, "naive");
+  const auto pile = [&](Key key, Name name, const KTile::Operand KTile::*of) {
+    TilingGrid grid(name, trace_.tile, trace_.tile, {}, {}, "naive");
     for (int i = 0; i < grid.items.count; ++i) {
-      const int count = loaded == nullptr ? 0 : (loaded->*loads)[i];
+      const int count = loaded == nullptr ? 0 : (loaded->*of).loads[i];
       grid.add(loaded == nullptr ? State::to_come
                : count == 0      ? State::wasted
                                  : State::plain,
-               kNaive, count > 0 ? static_cast<float>(count) : kNothing);
+               kOfNaive, count > 0 ? static_cast<float>(count) : NAN);
     }
     return box(key, {grid});
   };
-  Box made = column(
-      {"naive"},
-      {row({"naive_upper"}, {box({"gap", 0}, {}), pile({"naive_b"}, "nb", &KTile::b_loads)}),
-       row({"naive_lower"}, {pile({"naive_a"}, "na", &KTile::a_loads), box({"gap", 1}, {})})},
-      {.rank = 2});
-  const int a = loaded == nullptr ? 0 : most(loaded->a_loads),
-            b = loaded == nullptr ? 0 : most(loaded->b_loads);
+  Box made =
+      column({"naive"},
+             {row({"naive_upper"}, {box({"gap", 0}, {}), pile({"naive_b"}, "nb", &KTile::b)}),
+              row({"naive_lower"}, {pile({"naive_a"}, "na", &KTile::a), box({"gap", 1}, {})})},
+             {.rank = 2});
+  const int a = loaded == nullptr ? 0 : most(loaded->a.loads),
+            b = loaded == nullptr ? 0 : most(loaded->b.loads);
   made.label = text(loaded == nullptr ? "naive"
                     : a == b          ? fmt::format("naive: loads each {}×", a)
                                       : fmt::format("naive: {}× and {}×", a, b),
@@ -284,8 +236,8 @@ Box TilingScene::bars(const TilingMoment& now) const {
                                      text(fmt::format("{:.0f}", before)), tone, {whose, 0}, false));
   };
   const int naive_tiles = now.multiplied ? now.k_tile + 1 : now.k_tile;
-  if (lanes() > 1) add("block_loads", 0, trace_.block, now.k_tile + 1, kC, "loads");
-  add("naive_loads", lanes() - 1, trace_.naive, std::max(naive_tiles, 0), kNaive, "naive loads");
+  if (lanes() > 1) add("block_loads", 0, trace_.block, now.k_tile + 1, kOfC, "loads");
+  add("naive_loads", lanes() - 1, trace_.naive, std::max(naive_tiles, 0), kOfNaive, "naive loads");
   Box made = column({"loads"}, {std::move(both)}, {.weight = 0.001f});
   made.label = text("global loads so far", "loads so far", "loads");
   if (now.multiplied && now.loads > 0 && now.loads != now.naive_loads) {
@@ -354,161 +306,6 @@ Box TilingScene::the_sum(const View& view) const {
   return made;
 }
 
-// ---- the tiles, and C's block where they meet -----------------------------------------------------
-
-Box TilingScene::tile(const TilingMoment& now, const View& view, bool is_a) const {
-  const int edge = trace_.tile, u = unit(), number = std::max(now.k_tile, 0), k0 = number * edge;
-  const int row0 = is_a ? trace_.first_row() : k0, column0 = is_a ? k0 : trace_.first_column();
-  const Name name = is_a ? Name("sa") : Name("sb"), matrix = is_a ? Name("A") : Name("B");
-  Grid grid = is_a ? Grid(name, edge, edge, "depth", "row", "tile")
-                   : Grid(name, edge, edge, "column", "depth", "tile");
-  const bool any = now.k_tile >= 0, loading = shared() && !now.multiplied;
-  const Operand of = operand_of(k_tile(number), is_a);
-  std::vector<int> threads, across;
-  for (int i = 0; i < grid.items.count; ++i) {
-    across.push_back(is_a ? i / edge : i % edge);
-    threads.push_back(-1);
-    if (!any || of.loads[i] == 0) {
-      grid.add(any ? State::wasted : State::to_come, 0);
-    } else if (loading) {
-      threads.back() = of.loader[i];
-      const Key from{matrix, (row0 + i / edge) / u, (column0 + i % edge) / u};
-      grid.add(State::plain, is_a ? kA : kB, static_cast<float>(threads.back()),
-               now.phase == Phase::load ? Way{from, {}, is_a ? 0 : 1, true} : Way{});
-    } else {
-      const int uses = (shared() ? of.reads : of.loads)[i];
-      grid.add(State::plain, is_a ? kA : kB, static_cast<float>(uses));
-    }
-    grid.items.flags.each.push_back(threads.back() == thread_of(picked(view)) ? kPicked : kNone);
-  }
-  grid.items.about = {{is_a ? Name("row") : Name("column"), {-1, across}},
-                      {"thread", {-1, threads}}};
-  const int deep = depth(number);
-  const std::string letter = (shared() ? "s" : "") + std::string(matrix.text());
-  const std::string full =
-      fmt::format("{}[{}][{}]", letter, range(row0, is_a ? trace_.rows() : deep),
-                  range(column0, is_a ? deep : trace_.columns()));
-  const char* what = !shared() ? ": global loads" : !any ? "" : loading ? ": thread" : ": reads";
-  Box made = box(is_a ? Key{"tile_a"} : Key{"tile_b"}, {grid}, text(full + what, full, letter),
-                 tile_of(edge));
-  made.place = shared() ? Place::shared_memory : Place::device_memory;
-  made.label.group = "tile";
-  // The row and the column that the picked thread waits for and then multiplies.
-  if (any && (now.multiplied || now.phase == Phase::barrier_after_load)) {
-    const int line = is_a ? picked(view) / edge : picked(view) % edge, last = deep - 1;
-    made.marks.push_back(is_a ? Frame{{"picked_row"}, {{name, line, 0}, {name, line, last}}}
-                              : Frame{{"picked_column"}, {{name, 0, line}, {name, last, line}}});
-    // The elements still to read: all of them at the barrier; the last one read once it has multiplied.
-    const bool waits = now.phase == Phase::barrier_after_load;
-    const int way = waits ? 1 : k_tile(number).along_k, end = way > 0 ? last : 0;
-    if (shared() && now.phase <= Phase::multiply && way != 0) {
-      const int k = waits ? 0 : end;
-      const State state = waits ? State::plain : State::current;
-      made.marks.push_back(
-          is_a ? Frame{{"one_element"}, {{name, line, k}, {name, line, end}}, state}
-               : Frame{{"its_partner"}, {{name, k, line}, {name, end, line}}, state});
-    }
-  }
-  return made;
-}
-
-Box TilingScene::block(const TilingMoment& now, const View& view) const {
-  const int edge = trace_.tile;
-  const bool any = now.k_tile > 0 || now.multiplied;
-  const std::vector<int>& wrong = trace_.races.wrong_elements;
-  Grid grid("c", edge, edge, "column", "row", "tile");
-  std::vector<int> rows, columns, threads;
-  for (int i = 0; i < grid.items.count; ++i) {
-    const bool is_wrong =
-        (judged(now) && std::find(wrong.begin(), wrong.end(), i) != wrong.end()) ||
-        (within(i) && contradicted(view.cursor, i));
-    grid.add(!within(i) ? State::wasted
-             : is_wrong ? State::wrong
-             : any      ? State::plain
-                        : State::to_come,
-             within(i) ? kC : 0, within(i) && any ? sum(i, view.cursor) : kNothing);
-    grid.items.flags.each.push_back(i == picked(view) ? kPicked : kNone);
-    rows.push_back(within(i) ? i / edge : -1);
-    columns.push_back(within(i) ? i % edge : -1);
-    threads.push_back(within(i) ? thread_of(i) : -1);
-  }
-  grid.items.format = {Format::fixed, 1};
-  grid.items.act = {Act::pick, "thread"};
-  grid.items.about = {{"thread", {-1, threads}}, {"row", {-1, rows}}, {"column", {-1, columns}}};
-  const std::string name = fmt::format("C[{}][{}]", range(trace_.first_row(), trace_.rows()),
-                                       range(trace_.first_column(), trace_.columns()));
-  Box made = box({"block"}, {grid}, text(now.k_tile < 0 ? name : name + ": sums", name, "C"),
-                 tile_of(edge));
-  made.place = Place::registers;
-  made.label.group = "tile";
-  // The threads that read the first element of the picked thread's row of A's tile.
-  if (shared() && now.phase == Phase::multiply && now.k_tile >= 0) {
-    const int row = picked(view) / edge;
-    made.marks.push_back(
-        Frame{{"readers"}, {{"c", row, 0}, {"c", row, trace_.columns() - 1}}, State::current});
-  }
-  return made;
-}
-
-/// In the corner that the tiles leave free: the current k-tile and its phases.
-Box TilingScene::corner(const TilingMoment& now) const {
-  const bool any = now.k_tile >= 0;
-  const std::string here =
-      "k = " + (any ? range(now.k_tile * trace_.tile, depth(now.k_tile)) : range(0, trace_.k));
-  const std::string of_all = fmt::format("{} of 0–{}", here, trace_.k - 1);
-  Box made =
-      column({"corner"},
-             {box({"where"}, {lines("k_range", {text(any && k_tiles() > 1 ? of_all : here, here)})},
-                  {}, kStrip)},
-             {.least_width = 3});
-  if (shared()) {
-    Lines phases = lines("phase", {});
-    phases.items.count = tiling::kPhases;
-    for (const Phase phase :
-         {Phase::load, Phase::barrier_after_load, Phase::multiply, Phase::barrier_after_multiply}) {
-      phases.rows.push_back(text(removed(phase) ? "✕ no barrier" : name_of_phase(phase)));
-      phases.items.state.each.push_back(removed(phase) ? State::wrong : state_of(phase, now));
-    }
-    made.boxes.push_back(
-        box({"phases"}, {phases}, {}, {.rank = 1, .least_width = 3, .least_height = 4.8f}));
-  }
-  if (shared()) return made;
-  const char* remark =
-      "No shared memory: every product loads both operands. The numbers count global loads.";
-  made.boxes.push_back(box({"remark"}, {lines("note", {text(remark)})}, {}, {.rank = 2}));
-  return made;
-}
-
-/// The tiles are placed as A and B are, and C's block where a row of one meets a column of the other. A
-/// barrier is a wall along both tiles: the inner one between stores and reads, the outer one between
-/// reads and the loads of the next k-tile.
-Box TilingScene::tiles(const TilingMoment& now, const View& view) const {
-  const auto wall = [&](Phase phase, Name name, int part, const Layout& layout) {
-    const bool inner = phase == Phase::barrier_after_load;
-    Box made = box({"wall", (inner ? 1 : 3) + (part > 0 ? 1 : 0)}, {}, {}, layout);
-    const State state = removed(phase) ? State::wrong : state_of(phase, now);
-    if (shared()) made.marks = {Wall{{name, part}, state, removed(phase)}};
-    return made;
-  };
-  const auto inner = [&](int part, const Layout& layout = kWall) {
-    return wall(Phase::barrier_after_load, "barrier_after_load", part, layout);
-  };
-  const auto outer = [&](int part) {
-    return wall(Phase::barrier_after_multiply, "barrier_after_multiply", part, kWall);
-  };
-  Layout half = kWall;
-  half.weight = 1;
-  Box across = row({"across"}, {box({"gap", 2}, {}, {}, half), inner(-1, half)},
-                   {.weight = 0, .least_width = 0.7f, .least_height = 0.35f});
-  Box upper =
-      row({"tiles_upper"}, {corner(now), box({"gap", 3}, {}, {}, kWall), tile(now, view, false)},
-          {.even = true});
-  Box lower =
-      row({"tiles_lower"}, {tile(now, view, true), inner(1), block(now, view)}, {.even = true});
-  Box inside = column({"tiles"}, {upper, across, lower}, {.flow = Box::wished, .even = true});
-  return column({"in_shared"}, {outer(-1), row({"walled"}, {outer(1), inside})});
-}
-
 // ---- what the pointer is told --------------------------------------------------------------------
 
 std::string TilingScene::explain(const View& view, const Key& key) const {
@@ -541,24 +338,6 @@ std::string TilingScene::explain(const View& view, const Key& key) const {
   const bool gone = removed(after_load ? Phase::barrier_after_load : Phase::barrier_after_multiply);
   return fmt::format("barrier after {}{}", after_load ? "load" : "multiply",
                      gone ? ": removed" : "");
-}
-
-std::string TilingScene::explain_element(const TilingMoment& now, bool is_a, int i) const {
-  const Operand of = operand_of(k_tile(now.k_tile), is_a);
-  const int edge = trace_.tile, k0 = now.k_tile * edge;
-  if (of.loads[i] == 0) return "outside the matrix: a zero, not loaded";
-  const int row = (is_a ? trace_.first_row() : k0) + i / edge,
-            column = (is_a ? k0 : trace_.first_column()) + i % edge;
-  const float value = is_a ? trace_.a_band[i / edge * trace_.k + column]
-                           : trace_.b_band[row * trace_.columns() + i % edge];
-  std::string text =
-      fmt::format("{}[{}][{}] = {}\n", is_a ? "A" : "B", row, column, number(value, 3));
-  if (!shared()) {
-    return text + fmt::format("loaded {} from global memory", words::times(of.loads[i]));
-  }
-  text +=
-      fmt::format("loaded by thread {}, kept in float {} of the tile", of.loader[i], of.slot[i]);
-  return now.multiplied ? text + "\nread " + words::times(of.reads[i]) : text;
 }
 
 }  // namespace tilestep::scenes

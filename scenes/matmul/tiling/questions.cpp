@@ -18,8 +18,8 @@ using tiling::KTile, tiling::Phase, tiling::Variant;
 
 Question TilingScene::load_question(int number) const {
   const tiling::KTile& tile = k_tile(number);
-  const int of_a = total(tile.a_loads);
-  const int of_b = total(tile.b_loads);
+  const int of_a = total(tile.a.loads);
+  const int of_b = total(tile.b.loads);
   const int products = trace_.rows() * trace_.columns() * depth(number);
   const int elements = (trace_.rows() + trace_.columns()) * depth(number);
   const int threads = trace_.tile * trace_.tile;
@@ -39,7 +39,7 @@ Question TilingScene::load_question(int number) const {
 
 /// Which of the tile's elements does the followed thread load?
 std::optional<Question> TilingScene::loader_question(int number, int thread) const {
-  const std::vector<int>& loaders = k_tile(number).a_loader;
+  const std::vector<int>& loaders = k_tile(number).a.loader;
   const int edge = trace_.tile;
   const auto found = std::find(loaders.begin(), loaders.end(), thread);
   if (found == loaders.end() || edge < 2) return std::nullopt;
@@ -144,19 +144,16 @@ void TilingScene::find_events() {
   const int last = k_tiles() - 1;
   const int load = 0, multiply = shared() ? static_cast<int>(Phase::multiply) : 0;
   if (last < 0) return;
-  const auto most = [](const std::vector<int>& counts) {
-    return counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end());
-  };
   const KTile& first = k_tile(0);
   if (shared()) {
     events_.push_back({{1, load}, "the first tiles reach shared memory"});
     events_.push_back(
-        {{1, multiply}, fmt::format("each element is read {}", words::times(most(first.a_reads)))});
+        {{1, multiply}, fmt::format("each element is read {}", words::times(most(first.a.reads)))});
     if (last > 0) events_.push_back({{last + 1, load}, "tiles are loaded for the last time"});
   } else {
     events_.push_back(
         {{1, multiply},
-         fmt::format("each element of A is loaded {}", words::times(most(first.a_loads)))});
+         fmt::format("each element of A is loaded {}", words::times(most(first.a.loads)))});
   }
   if (trace_.races.orders > 0) {
     const bool wrong = trace_.races.wrong_orders > 0;

@@ -10,8 +10,7 @@
 #include <set>
 #include <utility>
 
-#include "scenes/matmul/tiling/scene.hpp"
-#include "scenes/picture/parts.hpp"
+#include "scenes/matmul/tiling/grid.hpp"
 #include "scenes/shared/questions.hpp"
 #include "scenes/shared/words.hpp"
 
@@ -23,7 +22,6 @@ using words::counted, words::significant;
 
 namespace {
 
-constexpr std::uint8_t kOfA = 5, kOfB = 4, kOfC = 3;  // as A, B and C in the other pictures
 constexpr int kWarp = 32;
 constexpr int kMmaRows = 16, kMmaColumns = 8;  // of C, by one mma.m16n8k16
 constexpr int kHalf = kMmaRows / 2,

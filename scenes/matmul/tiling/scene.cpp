@@ -35,7 +35,6 @@ TilingMoment TilingScene::moment(Cursor cursor) const {
   now.k_tile = std::min(cursor.tile, k_tiles()) - 1;
   now.phase = shared() ? static_cast<Phase>(std::clamp(cursor.phase, 0, tiling::kPhases - 1))
                        : Phase::multiply;
-  now.loaded = true;
   now.multiplied = now.phase >= Phase::multiply;
   now.loads = k_tile(now.k_tile).loads_so_far;
   const int naive_tile = now.multiplied ? now.k_tile : now.k_tile - 1;
@@ -95,13 +94,13 @@ std::string TilingScene::sentence(Cursor cursor) const {
         name_of(params_.remove_barrier), races.wrong_orders, races.orders, races.row, races.column);
   }
   const KTile& tile = k_tile(now.k_tile);
-  const int loads = total(tile.a_loads) + total(tile.b_loads);
+  const int loads = total(tile.a.loads) + total(tile.b.loads);
   const int products = trace_.rows() * trace_.columns() * depth(now.k_tile);
   const std::string name = fmt::format("K-tile {}", now.k_tile);
   if (!shared()) {
     return fmt::format("{}: {} for {}; each element of A is loaded {}.", name,
                        counted(loads, "global load"), counted(products, "product"),
-                       times(most(tile.a_loads)));
+                       times(most(tile.a.loads)));
   }
   switch (now.phase) {
     case Phase::load:
@@ -113,7 +112,7 @@ std::string TilingScene::sentence(Cursor cursor) const {
       return fmt::format("Barrier: no thread reads before all {} have stored.", threads);
     case Phase::multiply:
       return fmt::format("{}: each element is read {}, so {} feed {}.", name,
-                         times(most(tile.a_reads)), counted(loads, "load"),
+                         times(most(tile.a.reads)), counted(loads, "load"),
                          counted(products, "product"));
     case Phase::barrier_after_multiply:
       break;
@@ -122,7 +121,7 @@ std::string TilingScene::sentence(Cursor cursor) const {
     return "No barrier: a thread may overwrite the tile that others still read.";
   }
   return fmt::format("{}: {} load {} once; each is then read {}.", name, counted(threads, "thread"),
-                     counted(loads, "element"), times(most(tile.a_reads)));
+                     counted(loads, "element"), times(most(tile.a.reads)));
 }
 
 int TilingScene::picked(const View& view) const {
@@ -217,10 +216,8 @@ SourceMark TilingScene::source(const View& view) const {
     const int line = trace_.block.lines[static_cast<std::size_t>(phase)];
     if (line > 0) mark.values[line] = std::move(text);
   };
-  if (now.loaded) {
-    say(tiling::Phase::load, fmt::format("k0 = {}; {} so far", now.k_tile * trace_.tile,
-                                         words::counted(now.loads, "load")));
-  }
+  say(tiling::Phase::load, fmt::format("k0 = {}; {} so far", now.k_tile * trace_.tile,
+                                       words::counted(now.loads, "load")));
   if (now.multiplied) {
     const int element = picked(view);
     say(tiling::Phase::multiply, fmt::format("thread {}: sum = {}", thread_of(element),

@@ -28,8 +28,7 @@ inline std::string range(int first, int count) {
 struct TilingMoment {
   int k_tile = -1;  ///< the k-tile worked on; −1 before the first
   tiling::Phase phase = tiling::Phase::barrier_after_multiply;
-  bool loaded = false;           ///< this k-tile is in shared memory
-  bool multiplied = false;       ///< and its products are in the accumulators
+  bool multiplied = false;       ///< its products are in the accumulators
   std::int64_t loads = 0;        ///< global loads of the block so far
   std::int64_t naive_loads = 0;  ///< the same block in `naive`, which loads as it multiplies
 };

@@ -128,26 +128,19 @@ Words::Words(Parts& parts, std::size_t bytes)
   parts.kernels.fill_words(parts.device, in_.span(), kSeed);
 }
 
-void Words::copy(const Params& params, const Probing& probing, int chunks_of_block) {
+void Words::copy(const Params& params, const simt::Tape& tape, int chunks_of_block) {
   Grid grid = parts_.grid(params);
-  const int bytes = bytes_of(params.bytes_per_load);
-  const int loads = count_of(params.loads_in_flight);
-  if (params.kernel == Kernel::bulk_copy) {
-    BulkShape shape = bulk_shape(bytes, grid.threads, loads);
-    shape.of_block = chunks_of_block;
-    if (chunks_of_block > 0) {
-      grid.blocks = simt::blocks_for(static_cast<std::int64_t>(in_.bytes()),
-                                     shape.stage_bytes() * chunks_of_block);
-    }
-    parts_.kernels.bulk_copy(parts_.device, grid, shape, from(), to(), probing);
+  const bool bulk = params.kernel == Kernel::bulk_copy;
+  BulkShape stages = bulk_shape(params);
+  if (chunks_of_block > 0) {
+    const int chunk = stages.stage_bytes() * (bulk ? 1 : count_of(params.loads_in_flight));
+    grid.blocks = simt::blocks_for(static_cast<std::int64_t>(in_.bytes()), chunk * chunks_of_block);
+  }
+  if (bulk) {
+    stages.of_block = chunks_of_block;
+    parts_.kernels.bulk_copy(parts_.device, grid, stages, from(), to(), tape);
   } else {
-    if (chunks_of_block > 0) {
-      grid.blocks = simt::blocks_for(static_cast<std::int64_t>(in_.bytes()),
-                                     grid.threads * loads * bytes * chunks_of_block);
-    }
-    parts_.kernels.copy(parts_.device,
-                        {grid, bytes, loads, order_of(params.broken), count_of(params.divergence)},
-                        from(), to(), probing);
+    parts_.kernels.copy(parts_.device, copy_shape(params, grid), from(), to(), tape);
   }
 }
 
@@ -169,7 +162,7 @@ lab::Report bench_report(simt::Device& device, lab::Progress& progress, const Be
   Parts parts(device, progress, asked);
   if (asked.quick) {
     lab::leave_out(parts.report, {"bytes in flight", "stalls", "latencies", "multiply-adds",
-                                  "registers", "branches", "tails", "occupancy"});
+                                  "registers", "branches", "tails"});
   }
   climb_copies(parts);
   lab::append(parts.report.checks, parts.ladder.checks());
@@ -187,7 +180,6 @@ lab::Report bench_report(simt::Device& device, lab::Progress& progress, const Be
       {0.9, "timing branches", bench_divergence},
       {0.92, "timing tails", bench_tail},
       {0.94, "pairing warps", bench_sub_partitions},
-      {0.95, "asking for the occupancy", bench_occupancy},
   };
   for (const Part& part : kParts) {
     if (asked.quick) break;

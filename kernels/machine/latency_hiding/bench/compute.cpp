@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "kernels/base/lab/check.hpp"
 #include "kernels/base/lab/random.hpp"
@@ -22,16 +23,21 @@ constexpr double kShared = 1.8, kApart = 1.2;  // of a lone warp's time
 
 /// A kernel's arrays: `count` random numbers in, `threads` out.
 struct Arrays {
-  Arrays(Parts& parts, std::int64_t count, std::int64_t threads)
-      : host(numbers(count)),
-        in(parts.device, host),
-        out(parts.device, static_cast<std::size_t>(threads)) {}
-  static std::vector<float> numbers(std::int64_t count) {
+  Arrays(const Parts& of, std::int64_t count, std::int64_t threads)
+      : parts(of), out(of.device, static_cast<std::size_t>(threads)) {
     std::mt19937 random = lab::generator_of(3);
-    return lab::uniform_floats(random, static_cast<std::size_t>(count));
+    host = lab::uniform_floats(random, static_cast<std::size_t>(count));
+    in.emplace(parts.device, host);
   }
+  Arrays(const Parts& of, std::int64_t threads) : Arrays(of, threads, threads) {}
+  void launch(const Compute& what, const simt::Tape& tape = {}) {
+    parts.kernels.compute(parts.device, what, in->span(), out.span(), tape);
+  }
+
+  const Parts& parts;
   std::vector<float> host;
-  simt::Buffer<float> in, out;
+  std::optional<simt::Buffer<float>> in;
+  simt::Buffer<float> out;
 };
 
 /// TFLOP/s: all multiply-adds of a launch, two FLOPs each, over all of its time.
@@ -55,43 +61,18 @@ void check_spill(Parts& parts) {
   lab::Closest closest;
   constexpr int kRounds = 9;
   for (const Registers registers : all_of<Registers>()) {
-    const Grid grid{2, 128, 0};
-    Arrays arrays(parts, grid.all_threads() * kRounds, grid.all_threads());
-    parts.kernels.spill(parts.device, grid, count_of(registers), kRounds, arrays.in.span(),
-                        arrays.out.span(), {});
+    const Compute what{.kernel = Kernel::spill,
+                       .grid = {2, 128, 0},
+                       .registers = count_of(registers),
+                       .rounds = kRounds};
+    Arrays arrays(parts, what.grid.all_threads() * kRounds, what.grid.all_threads());
+    arrays.launch(what);
     const std::vector<float> got = arrays.out.download();
-    const std::vector<double> want = spill_reference(arrays.host, grid.all_threads(), kRounds);
-    for (std::size_t i = 0; i < got.size(); ++i) closest.add(got[i], want[i], spill_bound(kRounds));
+    const std::vector<double> want = compute_reference(what, arrays.host);
+    for (std::size_t i = 0; i < got.size(); ++i) closest.add(got[i], want[i], compute_bound(what));
   }
   parts.report.add(
       closest.check("spill_correct", "The fragment with each register limit, against double."));
-}
-
-struct SpillRow {
-  double loads = 0, stores = 0;  ///< of a thread, a round
-  lab::Spread time;
-  double multiply_adds = 0;
-};
-
-SpillRow spill_row(Parts& parts, const Params& params, std::int64_t thread_rounds, Arrays& arrays) {
-  const Grid grid = parts.grid(params);
-  const auto rounds = static_cast<int>(thread_rounds / grid.all_threads());
-  const auto launch = [&] {
-    parts.kernels.spill(parts.device, grid, count_of(params.max_registers), rounds,
-                        arrays.in.span(), arrays.out.span(), {});
-  };
-  SpillRow row;
-  row.multiply_adds = static_cast<double>(grid.all_threads()) * rounds * kLive;
-  row.time = parts.time(launch);
-  if (parts.device.counters().available) {
-    constexpr const char* kLoad = "smsp__inst_executed_op_local_ld.sum";
-    constexpr const char* kStore = "smsp__inst_executed_op_local_st.sum";
-    const auto counted = simt::count(parts.device, {kLoad, kStore}, launch);
-    const double warp_rounds = static_cast<double>(grid.warps()) * rounds;
-    row.loads = counted.at(kLoad) / warp_rounds;
-    row.stores = counted.at(kStore) / warp_rounds;
-  }
-  return row;
 }
 
 }  // namespace
@@ -103,18 +84,15 @@ void bench_flops(Parts& parts) {
   };
   std::vector<Point> points;
   double most = 0;
-  const int steps = parts.sizes.longer * kChainSteps;
-  Arrays arrays(parts, std::int64_t{parts.multiprocessors} * kMostWarps * kLanes,
-                std::int64_t{parts.multiprocessors} * kMostWarps * kLanes);
+  Arrays arrays(parts, std::int64_t{parts.multiprocessors} * kMostWarps * kLanes);
   for (const int ilp : {1, 2, 3, 4, 6, 8}) {
     for (const int warps : parts.sizes.warps) {
       parts.progress.check();
-      const Grid grid = parts.grid(with_warps({.kernel = Kernel::fma, .ilp = ilp}, warps));
-      const lab::Spread time = parts.time([&] {
-        parts.kernels.fma(parts.device, grid, ilp, 1, steps, ~0u, arrays.in.span(),
-                          arrays.out.span(), {});
-      });
-      const double all = static_cast<double>(grid.all_threads()) * ilp * steps;
+      const Params params = with_warps({.kernel = Kernel::fma, .ilp = ilp}, warps);
+      Compute what = compute_of(params, parts.grid(params));
+      what.steps = parts.sizes.longer * kChainSteps;
+      const lab::Spread time = parts.time([&] { arrays.launch(what); });
+      const double all = static_cast<double>(what.grid.all_threads()) * ilp * what.steps;
       points.push_back({ilp, warps, tflops(time, all)});
       most = std::max(most, points.back().rate.median);
     }
@@ -133,7 +111,6 @@ void bench_flops(Parts& parts) {
 
 void bench_registers(Parts& parts) {
   check_spill(parts);
-  const std::vector<Variant> variants = parts.kernels.variants(parts.device);
   const auto threads = std::int64_t{parts.multiprocessors} * kMostWarps * kLanes;
   const std::int64_t thread_rounds = threads * 120;  // what all limits divide about evenly
   Arrays arrays(parts, thread_rounds, threads);
@@ -149,13 +126,25 @@ void bench_registers(Parts& parts) {
   for (const Registers registers : all_of<Registers>()) {
     parts.progress.check();
     const Params params = spill_params(registers);
-    const SpillRow row = spill_row(parts, params, thread_rounds, arrays);
-    const std::string name = "spill " + std::string(name_of(registers));
-    const auto variant = std::find_if(variants.begin(), variants.end(),
-                                      [&](const Variant& one) { return one.name == name; });
-    table.add({count_of(registers), variant->registers, variant->local_bytes, row.loads, row.stores,
-               params.warps_per_sm, 100.0 * params.warps_per_sm / kMostWarps, row.time.median,
-               row.time.p10, row.time.p90, tflops(row.time, row.multiply_adds).median});
+    Compute what = compute_of(params, parts.grid(params));
+    what.rounds = static_cast<int>(thread_rounds / what.grid.all_threads());
+    const auto launch = [&] { arrays.launch(what); };
+    const lab::Spread time = parts.time(launch);
+    double loads = 0, stores = 0;  // of a thread, a round
+    if (parts.device.counters().available) {
+      constexpr const char* kLoad = "smsp__inst_executed_op_local_ld.sum";
+      constexpr const char* kStore = "smsp__inst_executed_op_local_st.sum";
+      const auto counted = simt::count(parts.device, {kLoad, kStore}, launch);
+      const double warp_rounds = static_cast<double>(what.grid.warps()) * what.rounds;
+      loads = counted.at(kLoad) / warp_rounds;
+      stores = counted.at(kStore) / warp_rounds;
+    }
+    const double multiply_adds = static_cast<double>(what.grid.all_threads()) * what.rounds * kLive;
+    const simt::Resources compiled =
+        parts.kernels.resources(parts.device, params, what.grid, false);
+    table.add({count_of(registers), compiled.registers, compiled.local_bytes, loads, stores,
+               params.warps_per_sm, 100.0 * params.warps_per_sm / kMostWarps, time.median, time.p10,
+               time.p90, tflops(time, multiply_adds).median});
   }
   parts.report.add(std::move(table));
 }
@@ -166,15 +155,17 @@ void bench_divergence(Parts& parts) {
                    {whole("ways", "ways"), real("time", "time", "ms", 3),
                     real("threads_per_instruction", "active lanes an instruction", "", 2),
                     real("slowdown", "of the time with one way", "", 2)}};
-  const Grid grid = parts.grid({.kernel = Kernel::diverge});
-  Arrays arrays(parts, grid.all_threads(), grid.all_threads());
   simt::Buffer<unsigned> voted(parts.device, kLanes);
+  Compute what{.kernel = Kernel::diverge,
+               .grid = parts.grid({.kernel = Kernel::diverge}),
+               .rounds = parts.sizes.longer * kBranchRounds,
+               .steps = kBranchSteps,
+               .voted = voted.span()};
+  Arrays arrays(parts, what.grid.all_threads());
   double one_way = 0;
   for (const Ways ways : all_of<Ways>()) {
-    const auto launch = [&] {
-      parts.kernels.diverge(parts.device, grid, count_of(ways), parts.sizes.longer * kBranchRounds,
-                            kBranchSteps, arrays.in.span(), arrays.out.span(), voted.span(), {});
-    };
+    what.ways = count_of(ways);
+    const auto launch = [&] { arrays.launch(what); };
     const double ms = parts.time(launch).median;
     if (ways == Ways::w1) one_way = ms;
     lab::Cell lanes;
@@ -197,18 +188,14 @@ void bench_tail(Parts& parts) {
   Params params;
   params.block = Block::b256;
   params.warps_per_sm = kTailBlocksOfSm * kTailThreadsOfBlock / kLanes;
-  Arrays arrays(parts, std::int64_t{4} * at_once * kTailThreadsOfBlock,
-                std::int64_t{4} * at_once * kTailThreadsOfBlock);
+  Arrays arrays(parts, std::int64_t{4} * at_once * kTailThreadsOfBlock);
   std::vector<std::pair<int, double>> times;
   for (const int blocks : {at_once / 2, at_once, at_once + 1, at_once * 3 / 2, 2 * at_once,
                            2 * at_once + 1, 3 * at_once, 3 * at_once + 1, 4 * at_once}) {
-    const Grid grid{blocks, kTailThreadsOfBlock, dynamic_shared_bytes(params)};
-    const auto threads = static_cast<std::size_t>(grid.all_threads());
-    const auto launch = [&] {
-      parts.kernels.tail(parts.device, grid, parts.sizes.longer * kTailChain,
-                         {arrays.in.span().data, threads}, {arrays.out.span().data, threads}, {});
-    };
-    times.emplace_back(blocks, parts.time(launch).median);
+    const Compute what{.kernel = Kernel::tail,
+                       .grid = {blocks, kTailThreadsOfBlock, dynamic_shared_bytes(params)},
+                       .steps = parts.sizes.longer * kTailChain};
+    times.emplace_back(blocks, parts.time([&] { arrays.launch(what); }).median);
   }
   const double block_ms = times.back().second / times.back().first;  // of whole waves
   for (const auto& [blocks, ms] : times) {
@@ -222,15 +209,14 @@ void bench_sub_partitions(Parts& parts) {
                    "Eight chains in each of two warps of a block: whether they share a scheduler",
                    {whole("distance", "slots apart"), whole("cycles", "cycles"),
                     real("slowdown", "of the time of one warp", "", 3)}};
-  const Grid grid{1, 1024, 0};
-  Arrays arrays(parts, grid.all_threads(), grid.all_threads());
+  Compute what{.grid = {1, 1024, 0}, .chains = kPairChains, .steps = kPairSteps};
+  Arrays arrays(parts, what.grid.all_threads());
   const auto cycles = [&](unsigned active) {
-    ProbeRoom room(parts, grid);
-    for (int i = 0; i < 2; ++i) {  // the first one finds nothing in the instruction cache
-      parts.kernels.fma(parts.device, grid, kPairChains, 1, kPairSteps, active, arrays.in.span(),
-                        arrays.out.span(), room.probing());
-    }
-    const WarpRecord first = room.warps().front();
+    ProbeRoom room(parts.device, what.grid);
+    what.active = active;
+    // The first launch finds nothing in the instruction cache.
+    for (int i = 0; i < 2; ++i) arrays.launch(what, room.tape());
+    const WarpRecord first = room.records().warps.front();
     return static_cast<double>(first.end - first.begin);
   };
   const double alone = cycles(1);

@@ -27,11 +27,9 @@ constexpr int kManyWarps = 8;  // with fewer, issuing several loads takes a good
 /// Whether the probed kernel finds its registers, or a bulk copy its stages: what does not fit is left out.
 bool fits(const Params& params) {
   const bool copy = params.kernel == Kernel::copy;
-  const BulkShape shape = bulk_shape(bytes_of(params.bytes_per_load), threads_of(params.block),
-                                     count_of(params.loads_in_flight));
   return occupancy_of({.threads = threads_of(params.block),
                        .registers = copy ? copy_registers(params.loads_in_flight) : 0,
-                       .dynamic_shared_bytes = copy ? 0 : shape.shared_bytes()})
+                       .dynamic_shared_bytes = copy ? 0 : bulk_shape(params).shared_bytes()})
              .resident >= blocks_per_sm(params);
 }
 
@@ -64,13 +62,13 @@ Point measured_point(Parts& parts, Words& words, const Params& params) {
               params.kernel == Kernel::copy ? std::string(name_of(params.bytes_per_load)) : "bulk",
               {},
               {}};
-  const lab::Spread time = parts.time([&] { words.copy(params, {}); });
+  const lab::Spread time = parts.time([&] { words.copy(params); });
   point.rate = lab::rate_of(time, 2 * words.bytes());
   if (params.kernel == Kernel::copy) {
-    ProbeRoom room(parts, parts.grid(params));
-    words.copy(params, room.probing());
+    ProbeRoom room(parts.device, parts.grid(params));
+    words.copy(params, room.tape());
     parts.device.synchronize();
-    point.means = means_of(room.warps());
+    point.means = means_of(room.records().warps);
   }
   return point;
 }
@@ -141,14 +139,15 @@ struct StallRow {
 StallRow stalls_of(Parts& parts, Words& words, const Params& params) {
   StallRow row;
   row.params = params;
-  const auto plain = [&] { words.copy(params, {}); };
-  ProbeRoom room(parts, parts.grid(params));
-  const auto probed = [&] { words.copy(params, room.probing(kFirstProbed)); };
+  const auto plain = [&] { words.copy(params); };
+  ProbeRoom room(parts.device, parts.grid(params));
+  const auto probed = [&] { words.copy(params, room.tape()); };
   const double plain_ms = parts.time(plain).median;
   row.slowdown = parts.time(probed).median / plain_ms;
-  row.means = means_of(room.warps());
+  const Records records = room.records();
+  row.means = means_of(records.warps);
   const int loads = count_of(params.loads_in_flight);
-  row.round = loads == 1 ? row.means.latency : mean_round(room.kept(), loads) - row.means.cost;
+  row.round = loads == 1 ? row.means.latency : mean_round(records.kept, loads) - row.means.cost;
   row.counted = stalled_cycles_per_load(parts.device, plain);
   constexpr const char* kEligible = "smsp__warps_eligible.avg.per_cycle_active";
   constexpr const char* kIssue = "smsp__issue_active.avg.per_cycle_active";
@@ -159,13 +158,6 @@ StallRow stalls_of(Parts& parts, Words& words, const Params& params) {
 }
 
 }  // namespace
-
-ProbeRoom::ProbeRoom(Parts& parts, const Grid& grid)
-    : warps_(parts.device, static_cast<std::size_t>(grid.warps())),
-      kept_(parts.device, static_cast<std::size_t>(grid.warps()) * kMostProbes) {
-  warps_.fill(0xFF);
-  kept_.fill(0xFF);
-}
 
 Means means_of(const std::vector<WarpRecord>& warps) {
   Means means;

@@ -7,7 +7,7 @@
 
 #include "kernels/base/lab/check.hpp"
 #include "kernels/machine/latency_hiding/bench/parts.hpp"
-#include "kernels/machine/latency_hiding/reference.hpp"
+#include "kernels/machine/latency_hiding/run/node_ring.hpp"
 
 namespace tilestep::latency_hiding {
 namespace {
@@ -24,30 +24,14 @@ constexpr int kBin = 4;                    // cycles
 constexpr double kStable = 5, kNear = 20;  // %
 constexpr const char* kSource = "RRZE-HPC, gpu-benches, gpu-latency/gh200.txt: GH200 at 1980 MHz";
 
-/// A ring of nodes on the device.
-class Ring {
- public:
-  Ring(Parts& parts, std::size_t bytes)
-      : order_(random_ring(std::max<std::int64_t>(2, static_cast<std::int64_t>(bytes) / kNodeBytes),
-                           11)),
-        nodes_(parts.device, order_.size()) {
-    const simt::Buffer<unsigned> order(parts.device, order_);
-    parts.kernels.link(parts.device, nodes_.span(), order.span());
-    parts.device.synchronize();
-  }
-
-  std::int64_t count() const { return static_cast<std::int64_t>(order_.size()); }
-  simt::Span<const Node> nodes() const { return nodes_.span(); }
-  /// Hops that bring what a cache can hold into it.
-  std::int64_t warm() const { return std::min(count(), kMostWarm); }
-  unsigned node_after(std::int64_t hops) const {
-    return order_[static_cast<std::size_t>(hops % count())];
-  }
-
- private:
-  std::vector<unsigned> order_;
-  simt::Buffer<Node> nodes_;
-};
+NodeRing ring_of(const Parts& parts, std::size_t bytes) {
+  return NodeRing(parts.device,
+                  std::max<std::int64_t>(2, static_cast<std::int64_t>(bytes) / kNodeBytes), 11);
+}
+/// Hops that bring what a cache can hold into it.
+std::int64_t warm_of(const NodeRing& ring) {
+  return std::min(ring.count(), kMostWarm);
+}
 
 struct Hop {
   double cycles = 0, ns = 0;
@@ -59,12 +43,12 @@ Hop hop_of(const Walked& walked, std::int64_t hops) {
 
 /// A hop of a walk through the ring; walks that end elsewhere count as wrong.
 /// Where no cache holds the ring, each run times nodes that no other one has seen.
-Hop walk(Parts& parts, const Ring& ring, bool past_l1, std::int64_t& wrong, int run = 0) {
+Hop walk(Parts& parts, const NodeRing& ring, bool past_l1, std::int64_t& wrong, int run = 0) {
   simt::Buffer<Walked> walked(parts.device, 1);
-  const std::int64_t warm = ring.warm() + 2 * run * kHopsTimed;
+  const std::int64_t warm = warm_of(ring) + 2 * run * kHopsTimed;
   parts.kernels.walk(parts.device, past_l1, ring.nodes(), warm, kHopsTimed, walked.span());
   const Walked there = walked.download().front();
-  wrong += there.node != ring.node_after(warm + kHopsTimed) ? 1 : 0;
+  wrong += there.node != ring.node_at(warm + kHopsTimed) ? 1 : 0;
   return hop_of(there, kHopsTimed);
 }
 
@@ -83,7 +67,7 @@ void add_memory_ladder(Parts& parts, std::int64_t& wrong) {
     for (const std::size_t footprint : {kib, kib + kib / 2}) {
       if (footprint * 1024 > parts.sizes.most_footprint) continue;
       parts.progress.check();
-      const Ring ring(parts, footprint * 1024);
+      const NodeRing ring = ring_of(parts, footprint * 1024);
       const Hop hop = walk(parts, ring, false, wrong);
       table.add({footprint, hop.cycles, hop.ns});
     }
@@ -119,7 +103,7 @@ void add_latencies(Parts& parts, std::int64_t& wrong) {
     if (row.bytes == 0) {
       for (Hop& run : runs) run = walk_shared(parts);
     } else {
-      const Ring ring(parts, row.bytes);
+      const NodeRing ring = ring_of(parts, row.bytes);
       for (int run = 0; run < kRuns; ++run) {
         runs[static_cast<std::size_t>(run)] = walk(parts, ring, row.past_l1, wrong, run);
       }
@@ -150,10 +134,10 @@ void add_latencies(Parts& parts, std::int64_t& wrong) {
 }
 
 void add_distribution(Parts& parts) {
-  const Ring ring(parts, std::min(kSpreadBytes, parts.sizes.most_footprint));
+  const NodeRing ring = ring_of(parts, std::min(kSpreadBytes, parts.sizes.most_footprint));
   const auto hops = static_cast<std::size_t>(std::min<std::int64_t>(ring.count(), 8192));
   simt::Buffer<unsigned> visited(parts.device, hops), cycles(parts.device, hops + 1);
-  parts.kernels.time_hops(parts.device, ring.nodes(), ring.warm(), visited.span(), cycles.span());
+  parts.kernels.time_hops(parts.device, ring.nodes(), warm_of(ring), visited.span(), cycles.span());
   std::vector<unsigned> took = cycles.download();
   const unsigned cost = took.back();
   took.pop_back();

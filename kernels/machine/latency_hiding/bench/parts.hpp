@@ -40,7 +40,7 @@ class Words {
   double bytes() const { return static_cast<double>(in_.bytes()); }
   /// The copy that the knobs ask for.
   /// With a block for so many chunks; 0: with as many blocks as are resident at a time.
-  void copy(const Params& params, const Probing& probing, int chunks_of_block = 0);
+  void copy(const Params& params, const simt::Tape& tape = {}, int chunks_of_block = 0);
   lab::Runnable runnable(const Params& params, int chunks_of_block);
 
  private:
@@ -49,19 +49,6 @@ class Words {
   simt::Buffer<unsigned long long> wrong_;
 };
 
-/// Memory for the probes of one launch.
-class ProbeRoom {
- public:
-  ProbeRoom(Parts& parts, const Grid& grid);
-  /// All are summed up; each warp keeps those from number `first` on.
-  Probing probing(int first = 0) { return {warps_.span(), kept_.span(), first}; }
-  std::vector<WarpRecord> warps() const { return warps_.download(); }
-  std::vector<ProbeRecord> kept() const { return kept_.download(); }
-
- private:
-  simt::Buffer<WarpRecord> warps_;
-  simt::Buffer<ProbeRecord> kept_;
-};
 /// What the probes of a launch say together, in cycles and less the probe's cost; the clock in MHz.
 struct Means {
   double latency = 0, cost = 0, clock_mhz = 0;
@@ -80,7 +67,6 @@ void bench_registers(Parts& parts);
 void bench_divergence(Parts& parts);
 void bench_tail(Parts& parts);
 void bench_sub_partitions(Parts& parts);
-void bench_occupancy(Parts& parts);
 
 // ---- what follows from measured points ---------------------------------------------------------------
 

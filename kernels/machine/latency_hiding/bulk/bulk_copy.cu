@@ -13,11 +13,11 @@ namespace tilestep::latency_hiding::SIMT_BACKEND {
 
 namespace hopper = simt::hopper;
 
-template <class Probe>
+template <class Tape>
 __global__ void bulk_copy(const __grid_constant__ hopper::TensorMap in_map,
                           const __grid_constant__ hopper::TensorMap out_map,
                           simt::Global<const float> in, simt::Global<float> out, Index count,
-                          BulkShape shape, int shared_bytes, Probe probe) {
+                          BulkShape shape, int shared_bytes, Tape tape) {
   const auto memory = simt::dynamic_shared<unsigned char>(static_cast<std::size_t>(shared_bytes));
   const unsigned stages = (simt::shared_address(memory) + 127) / 128 * 128;  // as TMA requires
   const unsigned barriers = stages + shape.stages * shape.stage_bytes();
@@ -32,6 +32,7 @@ __global__ void bulk_copy(const __grid_constant__ hopper::TensorMap in_map,
   if (threadIdx.x == 0) {
     for (int s = 0; s < shape.stages; ++s) hopper::barrier_init(barriers + 8 * s, 1);
     hopper::publish_barriers();
+    Clocks<Tape> probe(tape, kFirstProbed);
     probe.start();
     unsigned issued[kMostStages];
     const auto fetch = [&](Index n) {

@@ -27,7 +27,7 @@ hopper::TensorMap map_of(simt::Span<float> array, const BulkShape& shape) {
 }
 
 void start_bulk_copy(simt::Device& device, const Grid& grid, const BulkShape& shape,
-                     simt::Span<const float> in, simt::Span<float> out, const Probing& probing) {
+                     simt::Span<const float> in, simt::Span<float> out, const simt::Tape& on) {
   check_device(device.info());
   assert(in.count == out.count && grid.shared_bytes >= shape.shared_bytes());
   simt::require_within("bulk-copy: stages", shape.stages, 1, kMostStages);
@@ -35,24 +35,18 @@ void start_bulk_copy(simt::Device& device, const Grid& grid, const BulkShape& sh
                                                   static_cast<std::size_t>(grid.shared_bytes));
   const auto in_map = map_of({const_cast<float*>(in.data), in.count}, shape);
   const auto out_map = map_of(out, shape);
-  const auto start = [&](auto probe) {
-    simt::launch(device, launch, SIMT_BACKEND::bulk_copy<decltype(probe)>, in_map, out_map,
+  simt::with_tape(on, [&](auto tape) {
+    simt::launch(device, launch, SIMT_BACKEND::bulk_copy<decltype(tape)>, in_map, out_map,
                  simt::global(in, "in"), simt::global(out, "out"), static_cast<Index>(in.count),
-                 shape, shape.shared_bytes(), probe);
-  };
-  if (probing) {
-    start(ClockProbe(simt::global(probing.warps, "warps"), simt::global(probing.kept, "probes"),
-                     probing.first));
-  } else {
-    start(NoProbe{});
-  }
+                 shape, shape.shared_bytes(), tape);
+  });
 }
 
 simt::Resources bulk_resources(simt::Device& device, const Grid& grid) {
   check_device(device.info());
   return simt::resources_of(simt::row_of_blocks("bulk_copy", grid.blocks, grid.threads,
                                                 static_cast<std::size_t>(grid.shared_bytes)),
-                            SIMT_BACKEND::bulk_copy<ClockProbe>);
+                            SIMT_BACKEND::bulk_copy<simt::Tape>);
 }
 
 }  // namespace tilestep::latency_hiding::SIMT_BACKEND

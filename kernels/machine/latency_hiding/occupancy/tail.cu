@@ -7,10 +7,11 @@
 namespace tilestep::latency_hiding::SIMT_BACKEND {
 
 /// out[thread] is x after `steps` times x ← x · scale + in[thread], from 0. All blocks do the same work.
-template <class Probe>
+template <class Tape>
 __global__ void tail(simt::Global<const float> in, simt::Global<float> out, Index count,
-                     float scale, int steps, Probe probe) {
+                     float scale, int steps, Tape tape) {
   const Index thread = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x;
+  Clocks<Tape> probe(tape);
   probe.start();  // [step: issue]
   if (thread < count) {
     const float add = in[thread];

@@ -2,7 +2,7 @@
 
 /// \file
 /// How a kernel records times: the multiprocessor's clock before an instruction is issued and after the first one that
-/// needs its result. A timed kernel gets NoProbe, which compiles to nothing. Under emulation a thread's clock counts
+/// needs its result, kept by a tape. With NoTape all of it compiles to nothing. Under emulation a thread's clock counts
 /// how often it was read: order, not time.
 
 #include <cstdint>
@@ -30,65 +30,68 @@ __device__ inline long long device_nanoseconds() {
 #endif
 }
 
-struct NoProbe {
-  static constexpr bool kRecords = false;
-  __device__ void start() const {}
-  __device__ unsigned now() const { return 0; }
-  __device__ void used(int, unsigned, bool = true) const {}
-  __device__ void finish() const {}
-};
-
 /// Keeps kMostProbes probes of each warp from number `first` on, and sums up all of them.
-class ClockProbe {
+template <class Tape>
+class Clocks {
  public:
-  static constexpr bool kRecords = true;
-  ClockProbe(simt::Global<WarpRecord> warps, simt::Global<ProbeRecord> kept, int first)
-      : warps_(warps), kept_(kept), first_(first) {}
+  __device__ explicit Clocks(const Tape& tape, int first = 0) : tape_(tape), first_(first) {}
 
   /// Records the cost of an empty probe.
   __device__ void start() {
-    const long long nanoseconds_now = device_nanoseconds();
-    const unsigned before = now();
-    const unsigned cost = now() - before;
-    const unsigned begin = now();
-    if (threadIdx.x % kLanes == 0) {
-      warps_[warp()] = {multiprocessor(), slot(),         begin, begin, cost, 0, 0,
-                        nanoseconds_now,  nanoseconds_now};
+    if constexpr (Tape::kRecords) {
+      const long long nanoseconds_now = device_nanoseconds();
+      const unsigned before = now();
+      const unsigned cost = now() - before;
+      const unsigned begin = now();
+      if (threadIdx.x % kLanes == 0) {
+        tape_.put(kWarpSite, warp(),
+                  WarpRecord{multiprocessor(), slot(), begin, begin, cost, 0, 0, nanoseconds_now,
+                             nanoseconds_now});
+      }
     }
   }
 
   __device__ unsigned now() {
+    if constexpr (Tape::kRecords) {
 #if defined(__CUDACC__)
-    asm volatile("mov.u32 %0, %%clock;" : "=r"(now_)::"memory");
+      asm volatile("mov.u32 %0, %%clock;" : "=r"(now_)::"memory");
 #else
-    ++now_;
+      ++now_;
 #endif
+    }
     return now_;
   }
 
   /// Probe `number` of the warp, issued at `issued`, has been used; one lane of the warp is the `writer`.
   __device__ void used(int number, unsigned issued, bool writer) {
-    const unsigned use = now();
-    latency_ += use - issued;
-    probes_ = static_cast<unsigned>(number) + 1;
-    const auto place = static_cast<unsigned>(number - first_);
-    if (place >= kMostProbes) return;
-    const unsigned lanes = active();  // before one of them diverges
-    if (writer) kept_[warp() * kMostProbes + place] = {issued, use, lanes};
+    if constexpr (Tape::kRecords) {
+      const unsigned use = now();
+      latency_ += use - issued;
+      probes_ = static_cast<unsigned>(number) + 1;
+      const auto place = static_cast<unsigned>(number - first_);
+      if (place >= kMostProbes) return;
+      const unsigned lanes = active();  // before one of them diverges
+      if (writer) {
+        tape_.put(kProbeSite, warp() * kMostProbes + place, ProbeRecord{issued, use, lanes});
+      }
+    }
   }
   __device__ void used(int number, unsigned issued) {
     used(number, issued, threadIdx.x % kLanes == 0);
   }
 
   /// By all threads at the end.
-  __device__ void finish() {
-    const unsigned end = now();
-    if (threadIdx.x % kLanes != 0) return;
-    WarpRecord& record = warps_[warp()];
-    record.end = end;
-    record.probes = probes_;
-    record.latency = latency_;
-    record.end_ns = device_nanoseconds();
+  __device__ SIMT_UNWATCHED void finish() {
+    if constexpr (Tape::kRecords) {
+      const unsigned end = now();
+      if (threadIdx.x % kLanes != 0) return;
+      WarpRecord* const record = tape_.template at<WarpRecord>(kWarpSite, warp());
+      if (record == nullptr) return;
+      record->end = end;
+      record->probes = probes_;
+      record->latency = latency_;
+      record->end_ns = device_nanoseconds();
+    }
   }
 
  private:
@@ -121,8 +124,7 @@ class ClockProbe {
   }
 #endif
 
-  simt::Global<WarpRecord> warps_;
-  simt::Global<ProbeRecord> kept_;
+  const Tape& tape_;
   int first_;
   unsigned now_ = 0, probes_ = 0, latency_ = 0;
 };

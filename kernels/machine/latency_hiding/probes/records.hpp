@@ -6,6 +6,9 @@
 /// The records that probes leave in memory.
 namespace tilestep::latency_hiding {
 
+/// Sites of a tape: a record per warp, and kMostProbes of each warp.
+enum Site : std::uint32_t { kWarpSite, kProbeSite };
+
 /// A warp's record: totals of its probes, and where and when it ran.
 struct WarpRecord {
   std::uint32_t sm, slot;         ///< %smid, %warpid

@@ -1,5 +1,7 @@
 #include "kernels/machine/latency_hiding/run/counts.hpp"
 
+#include <fmt/format.h>
+
 #include <map>
 #include <string>
 
@@ -12,42 +14,37 @@ constexpr const char* kStalled = "smsp__warps_issue_stalled_long_scoreboard.sum"
 constexpr const char* kGlobalLoads = "smsp__inst_executed_op_global_ld.sum";
 
 struct Metric {
-  const char* name;
-  const char* label;
-  const char* unit;
+  std::string name, label, unit;
 };
-// Nsight Compute, "Metrics Reference": of a sub-partition's scheduler (smsp), on average.
-constexpr Metric kMetrics[] = {
-    {"smsp__warps_active.avg.per_cycle_active", "resident warps of a scheduler", "warps"},
-    {"smsp__warps_eligible.avg.per_cycle_active", "eligible warps of a scheduler", "warps"},
-    {"smsp__issue_active.avg.per_cycle_active", "instructions a cycle", ""},
-    {"smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio",
-     "waits for a load from memory", "warps"},
-    {"smsp__average_warps_issue_stalled_short_scoreboard_per_issue_active.ratio",
-     "waits for shared memory", "warps"},
-    {"smsp__average_warps_issue_stalled_wait_per_issue_active.ratio",
-     "waits a fixed time for a result", "warps"},
-    {"smsp__average_warps_issue_stalled_math_pipe_throttle_per_issue_active.ratio",
-     "waits for the math pipe", "warps"},
-    {"smsp__average_warps_issue_stalled_lg_throttle_per_issue_active.ratio",
-     "waits for the load queue", "warps"},
-    {"smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio", "waits at a barrier",
-     "warps"},
-    {"smsp__average_warps_issue_stalled_branch_resolving_per_issue_active.ratio",
-     "waits for a branch", "warps"},
-    {"smsp__average_warps_issue_stalled_no_instruction_per_issue_active.ratio",
-     "waits for instructions", "warps"},
-    {"smsp__average_warps_issue_stalled_drain_per_issue_active.ratio", "waits for its last stores",
-     "warps"},
-    {"smsp__average_warps_issue_stalled_not_selected_per_issue_active.ratio",
-     "could issue; another one did", "warps"},
-    {"smsp__average_warps_issue_stalled_selected_per_issue_active.ratio", "issues", "warps"},
-    {"smsp__inst_executed.sum", "instructions of all warps", ""},
-    {"smsp__average_thread_inst_executed_per_inst_executed.ratio", "active lanes an instruction",
-     "lanes"},
-    {"smsp__inst_executed_op_local_ld.sum", "loads from local memory", "requests"},
-    {"smsp__inst_executed_op_local_st.sum", "stores to local memory", "requests"},
-};
+/// A reason for which a warp does not issue, in warps of a scheduler.
+Metric stall(const char* reason, const char* label) {
+  return {fmt::format("smsp__average_warps_issue_stalled_{}_per_issue_active.ratio", reason), label,
+          "warps"};
+}
+/// Nsight Compute, "Metrics Reference": of a sub-partition's scheduler (smsp), on average.
+std::vector<Metric> metrics() {
+  return {
+      {"smsp__warps_active.avg.per_cycle_active", "resident warps of a scheduler", "warps"},
+      {"smsp__warps_eligible.avg.per_cycle_active", "eligible warps of a scheduler", "warps"},
+      {"smsp__issue_active.avg.per_cycle_active", "instructions a cycle", ""},
+      stall("long_scoreboard", "waits for a load from memory"),
+      stall("short_scoreboard", "waits for shared memory"),
+      stall("wait", "waits a fixed time for a result"),
+      stall("math_pipe_throttle", "waits for the math pipe"),
+      stall("lg_throttle", "waits for the load queue"),
+      stall("barrier", "waits at a barrier"),
+      stall("branch_resolving", "waits for a branch"),
+      stall("no_instruction", "waits for instructions"),
+      stall("drain", "waits for its last stores"),
+      stall("not_selected", "could issue; another one did"),
+      stall("selected", "issues"),
+      {"smsp__inst_executed.sum", "instructions of all warps", ""},
+      {"smsp__average_thread_inst_executed_per_inst_executed.ratio", "active lanes an instruction",
+       "lanes"},
+      {"smsp__inst_executed_op_local_ld.sum", "loads from local memory", "requests"},
+      {"smsp__inst_executed_op_local_st.sum", "stores to local memory", "requests"},
+  };
+}
 
 double per_load(const std::map<std::string, double>& counted) {
   const double loads = counted.at(kGlobalLoads);
@@ -63,11 +60,10 @@ void count_stalls(simt::Device& device, const std::function<void()>& launch, boo
   if (!status.available) return;
   try {
     std::vector<std::string> names;
-    for (const Metric& metric : kMetrics) names.emplace_back(metric.name);
-    names.emplace_back(kStalled);
-    names.emplace_back(kGlobalLoads);
+    for (const Metric& metric : metrics()) names.push_back(metric.name);
+    names.insert(names.end(), {kStalled, kGlobalLoads});
     const auto counted = simt::count(device, names, launch);
-    for (const Metric& metric : kMetrics) {
+    for (const Metric& metric : metrics()) {
       to.counted.push_back({metric.name, metric.label, counted.at(metric.name), metric.unit});
     }
     if (loads && counted.at(kGlobalLoads) > 0) {

@@ -16,10 +16,6 @@ namespace {
 
 using lab::column, lab::real, lab::whole;
 
-std::string unit_of(const Machine& machine) {
-  return machine.unit;
-}
-
 /// A probe's subject: "load 3", "L2, hop 1".
 std::string probe_text(const Trace& trace, int number) {
   switch (trace.kernel) {
@@ -53,7 +49,7 @@ std::string moment_text(const Trace& trace, const Moment& moment) {
 }
 
 lab::Table steps_table(const Trace& trace) {
-  const std::string unit = unit_of(trace.machine);
+  const std::string unit = trace.machine.unit;
   lab::Table table{"steps",
                    "The followed warp's steps, and how much is in flight at each",
                    {whole("step"), whole("clock", "clock", unit), column("what", "what"),
@@ -66,59 +62,54 @@ lab::Table steps_table(const Trace& trace) {
   return table;
 }
 
-/// Issue and use of each probe of a row; −1: none.
-struct Span {
-  std::int64_t issue = -1, use = -1;
-};
-std::vector<std::vector<Span>> spans_of(const Trace& trace) {
-  std::vector<std::vector<Span>> all(trace.machine.rows.size());
-  for (const Event& event : trace.machine.events) {
-    auto& of_row = all[static_cast<std::size_t>(event.row)];
-    const auto at = static_cast<std::size_t>(event.number);
-    if (of_row.size() <= at) of_row.resize(at + 1);
-    (event.what == What::issue ? of_row[at].issue : of_row[at].use) = event.clock;
-  }
-  return all;
-}
-
-lab::Table probes_table(const Trace& trace, const std::vector<std::vector<Span>>& spans) {
-  const std::string unit = unit_of(trace.machine);
+lab::Table probes_table(const Trace& trace, const std::vector<Probe>& probes) {
+  const std::string unit = trace.machine.unit;
   lab::Table table{"probes",
                    "Probes of the followed warp",
                    {whole("number"), column("what", "what"), whole("issue", "issue", unit),
                     whole("use", "use", unit), real("latency", "latency", unit, 0)}};
-  if (spans.empty() || trace.kernel == Kernel::tail) return table;
-  for (std::size_t i = 0; i < spans.front().size(); ++i) {
-    const Span& span = spans.front()[i];
-    if (span.issue < 0 || span.use < 0) continue;
-    table.add({i, probe_text(trace, static_cast<int>(i)), span.issue, span.use,
-               static_cast<double>(span.use - span.issue) - trace.machine.probe_cost});
+  const bool arms = !trace.arms.empty();
+  if (arms) {
+    table.columns.push_back(whole("lanes", "lanes that voted"));
+    table.columns.push_back(column("voted", "lanes, as bits"));
+  }
+  for (const Probe& probe : probes) {
+    if (probe.row > 0 || !probe.whole() || trace.kernel == Kernel::tail) continue;
+    std::vector<lab::Cell> cells = {
+        probe.number, probe_text(trace, probe.number), probe.issue, probe.use,
+        static_cast<double>(probe.use - probe.issue) - trace.machine.probe_cost};
+    if (arms) {
+      const std::uint32_t voted =
+          trace.arms.at(static_cast<std::size_t>(trace.arm_of(probe.number))).voted;
+      cells.insert(cells.end(), {std::popcount(voted), fmt::format("{:08x}", voted)});
+    }
+    table.add(std::move(cells));
   }
   return table;
 }
 
-lab::Table rows_table(const Trace& trace, const std::vector<std::vector<Span>>& spans) {
+lab::Table rows_table(const Trace& trace, const std::vector<Probe>& all) {
   const bool tail = trace.kernel == Kernel::tail;
   lab::Table table{
       "rows",
       tail ? "Multiprocessors" : "Resident warps of one multiprocessor",
       {whole("row"), whole("sm", "SM"), whole("block"), whole("warp"), whole("slot", "slot"),
        whole("sub_partition", "sub-partition"), whole("probes", tail ? "blocks" : "probes"),
-       real("mean_latency", tail ? "mean time of a block" : "mean latency", unit_of(trace.machine),
+       real("mean_latency", tail ? "mean time of a block" : "mean latency", trace.machine.unit,
             0)}};
-  for (std::size_t r = 0; r < trace.machine.rows.size(); ++r) {
-    const Row& row = trace.machine.rows[r];
+  for (int r = 0; r < std::ssize(trace.machine.rows); ++r) {
+    const Row& row = trace.machine.rows[static_cast<std::size_t>(r)];
     double sum = 0;
     int probes = 0;
-    for (const Span& span : spans[r]) {
-      if (span.issue < 0 || span.use < 0) continue;
-      sum += static_cast<double>(span.use - span.issue) - (tail ? 0 : trace.machine.probe_cost);
+    for (const Probe& probe : all) {
+      if (probe.row != r || !probe.whole()) continue;
+      sum += static_cast<double>(probe.use - probe.issue) - (tail ? 0 : trace.machine.probe_cost);
       ++probes;
     }
-    const lab::Cell none;
-    table.add({r, row.sm, tail ? none : lab::Cell(row.block), tail ? none : lab::Cell(row.warp),
-               tail ? none : lab::Cell(row.slot), tail ? none : lab::Cell(row.sub_partition),
-               probes, probes > 0 ? lab::Cell(sum / probes) : none});
+    const auto of_warp = [&](int number) { return tail ? lab::Cell() : lab::Cell(number); };
+    table.add({r, row.sm, of_warp(row.block), of_warp(row.warp), of_warp(row.slot),
+               of_warp(row.sub_partition), probes,
+               probes > 0 ? lab::Cell(sum / probes) : lab::Cell()});
   }
   return table;
 }
@@ -142,15 +133,6 @@ lab::Table occupancy_table(const Trace& trace) {
     table.add({name_of(limit), asked[i], of[i], unknown ? lab::Cell() : lab::Cell(all.blocks[i]),
                limit == all.binding ? "binds" : ""});
   }
-  return table;
-}
-
-lab::Table arms_table(const Trace& trace) {
-  lab::Table table{"arms",
-                   "The branch: the votes for each arm",
-                   {whole("arm"), whole("lanes"), column("voted", "lanes, as bits")}};
-  for (const Arm& arm : trace.arms)
-    table.add({arm.number, std::popcount(arm.voted), fmt::format("{:08x}", arm.voted)});
   return table;
 }
 
@@ -269,9 +251,9 @@ std::string summary_of(const Trace& trace) {
 }  // namespace
 
 std::vector<lab::Table> tables_of(const Trace& trace) {
-  const auto spans = spans_of(trace);
-  return {steps_table(trace),     probes_table(trace, spans), rows_table(trace, spans),
-          occupancy_table(trace), arms_table(trace),          counted_table(trace)};
+  const std::vector<Probe> probes = probes_of(trace.machine);
+  return {steps_table(trace), probes_table(trace, probes), rows_table(trace, probes),
+          occupancy_table(trace), counted_table(trace)};
 }
 
 lab::Report report_of(const Run& run) {

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "kernels/machine/latency_hiding/run/run.hpp"
 
 namespace tilestep::latency_hiding {
 namespace {
 
-constexpr int kSlices = 24;               // of time, for the kernel tail
 constexpr double kLeastClockNs = 10'000;  // for the clock's rate; the timer ticks in up to 1024 ns
 
 double median(std::vector<std::uint32_t> values) {
@@ -61,15 +61,6 @@ class ArmsInTurn {
   std::int64_t issue_ = -1, end_ = -1, later_ = 0;
 };
 
-void sort_events(Machine& machine) {
-  std::sort(machine.events.begin(), machine.events.end(), [](const Event& a, const Event& b) {
-    if (a.clock != b.clock) return a.clock < b.clock;
-    if (a.row != b.row) return a.row < b.row;
-    return a.number != b.number ? a.number < b.number : a.what < b.what;
-  });
-  machine.span = machine.events.empty() ? 0 : machine.events.back().clock;
-}
-
 /// The step of each event, and the probes in flight at each moment. Turns of different warps are unrelated: then only
 /// the followed row counts.
 void number_steps(Machine& machine) {
@@ -84,6 +75,24 @@ void number_steps(Machine& machine) {
 }
 
 }  // namespace
+
+void order_events(Machine& machine, int slices) {
+  std::sort(machine.events.begin(), machine.events.end(), [](const Event& a, const Event& b) {
+    return std::tuple(a.clock, a.row, a.number, a.what) <
+           std::tuple(b.clock, b.row, b.number, b.what);
+  });
+  machine.span = machine.events.empty() ? 0 : machine.events.back().clock;
+  machine.moments.clear();
+  for (const Event& event : machine.events) {
+    if (event.row == 0 && slices == 0)
+      machine.moments.push_back({event.what, event.number, event.clock, 0});
+  }
+  for (int slice = 1; slice <= slices; ++slice) {
+    machine.moments.push_back({What::use, -1, machine.span * slice / slices, 0});
+  }
+  if (slices == 0) machine.moments.push_back({What::use, -1, machine.span, 0});
+  number_steps(machine);
+}
 
 void fill_rows(Machine& machine, const Records& records, const Grid& grid, int probes) {
   add_costs(machine, records);
@@ -124,12 +133,7 @@ void fill_rows(Machine& machine, const Records& records, const Grid& grid, int p
     }
   }
   for (Event& event : machine.events) event.clock -= least;
-  sort_events(machine);
-  for (const Event& event : machine.events) {
-    if (event.row == 0) machine.moments.push_back({event.what, event.number, event.clock, 0});
-  }
-  machine.moments.push_back({What::use, -1, machine.span, 0});
-  number_steps(machine);
+  order_events(machine, 0);
 }
 
 void fill_blocks(Machine& machine, const Records& records, const Grid& grid) {
@@ -163,11 +167,7 @@ void fill_blocks(Machine& machine, const Records& records, const Grid& grid) {
     machine.events.push_back({row, number, What::issue, 1, begin - first});
     machine.events.push_back({row, number, What::use, 1, end - first});
   }
-  sort_events(machine);
-  for (int slice = 1; slice <= kSlices; ++slice) {
-    machine.moments.push_back({What::use, -1, machine.span * slice / kSlices, 0});
-  }
-  number_steps(machine);
+  order_events(machine, kSlices);
 }
 
 }  // namespace tilestep::latency_hiding

@@ -6,14 +6,14 @@
 
 #include <algorithm>
 #include <bit>
-#include <functional>
+#include <cstring>
 #include <optional>
 
 #include "kernels/base/lab/check.hpp"
 #include "kernels/base/lab/random.hpp"
 #include "kernels/base/lab/result.hpp"
-#include "kernels/machine/latency_hiding/reference.hpp"
 #include "kernels/machine/latency_hiding/run/counts.hpp"
+#include "kernels/machine/latency_hiding/run/node_ring.hpp"
 
 namespace tilestep::latency_hiding {
 namespace {
@@ -25,262 +25,129 @@ constexpr int kTailSteps = 16384, kTailStepsEmulated = 16;
 constexpr std::int64_t kNodes = std::int64_t{1} << 21,
                        kNodesEmulated = 1 << 12;  // 256 MiB: many times any L2
 
-bool is_emulated(const simt::Device& device) {
-  return device.info().compute_capability == 0;
+/// A lane's arm is its number mod `ways`.
+std::uint32_t lanes_of(int arm, int ways) {
+  std::uint32_t lanes = 0;
+  for (int lane = arm; lane < kLanes; lane += ways) lanes |= 1u << lane;
+  return lanes;
 }
 
-/// The working set of a run.
+/// A run under way: launches its kernel, compares what it wrote and keeps the probes' records.
 struct Work {
   const Params& params;
   simt::Device& device;
+  lab::Progress& progress;
   const Kernels& kernels;
   Grid grid;
   bool emulated;
-};
+  Run run = {};
+  Records records = {};
 
-/// A launch with probes, or without; both must produce the same output. Before the probed one none of its data is in
-/// L2.
-template <class T>
-struct Twice {
-  std::vector<T> plain, probed;
-};
-
-class Probes {
- public:
-  Probes(const Work& work, int first)
-      : work_(work),
-        warps_(work.device, static_cast<std::size_t>(work.grid.warps())),
-        kept_(work.device, static_cast<std::size_t>(work.grid.warps()) * kMostProbes),
-        first_(first) {
-    warps_.fill(0xFF);
-    kept_.fill(0xFF);
-  }
-  Probing probing() { return {warps_.span(), kept_.span(), first_}; }
-  Records records() const { return {warps_.download(), kept_.download()}; }
-
-  /// Runs `launch(probing)` both ways.
+  /// Calls `launch(tape, counted)` without a tape, with one, and once more for the counters. Both outputs must be the
+  /// same; returns one. Before the probed launch none of its data is in L2.
   template <class T, class Launch>
-  Twice<T> run(simt::Buffer<T>& output, const Launch& launch) {
-    Twice<T> both;
-    both.plain = lab::result_of(work_.device, output, [&] { launch(Probing{}); });
-    if (!work_.emulated) {
-      simt::Buffer<unsigned char> other(work_.device, 2 * work_.device.info().l2_bytes);
+  std::vector<T> launched(simt::Buffer<T>& output, const Launch& launch) {
+    const std::vector<T> plain = lab::result_of(device, output, [&] { launch({}, false); });
+    if (!emulated) {
+      simt::Buffer<unsigned char> other(device, 2 * device.info().l2_bytes);
       other.fill(0);
-      work_.device.synchronize();
+      device.synchronize();
     }
-    output.fill(0xFF);
-    launch(probing());
-    work_.device.synchronize();
-    both.probed = output.download();
-    return both;
+    ProbeRoom room(device, grid);
+    const std::vector<T> probed =
+        lab::result_of(device, output, [&] { launch(room.tape(), false); });
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+      run.differing += std::memcmp(&plain[i], &probed[i], sizeof(T)) != 0 ? 1 : 0;
+    }
+    records = room.records();
+    progress.check();
+    if (emulated) return probed;
+    progress.report(0.6, "counting in hardware");
+    count_stalls(
+        device, [&] { launch({}, true); }, is_copy(params.kernel) || params.kernel == Kernel::chase,
+        run.trace.machine);
+    return probed;
   }
-
- private:
-  const Work& work_;
-  simt::Buffer<WarpRecord> warps_;
-  simt::Buffer<ProbeRecord> kept_;
-  int first_;
 };
-
-template <class T>
-void compare_bits(Run& run, const Twice<T>& both) {
-  for (std::size_t i = 0; i < both.plain.size(); ++i) {
-    run.differing +=
-        std::bit_cast<std::uint32_t>(both.plain[i]) != std::bit_cast<std::uint32_t>(both.probed[i])
-            ? 1
-            : 0;
-  }
-}
-
-void compare(Run& run, const std::vector<float>& got, const std::vector<double>& want,
-             double bound) {
-  for (std::size_t i = 0; i < want.size(); ++i) {
-    run.result.add(got[i], want[i], bound, [&] { return fmt::format("thread {}", i); });
-  }
-}
-
-std::vector<float> numbers(const Work& work, std::int64_t count) {
-  std::mt19937 random = lab::generator_of(work.params.seed);
-  return lab::uniform_floats(random, static_cast<std::size_t>(count));
-}
-
-/// The launch of the plain kernel once more, for the counters.
-using Again = std::function<void()>;
-using Counts = std::function<void(const Again&)>;
 
 // ---- one kernel each --------------------------------------------------------------------------------
 
-CopyShape copy_shape(const Work& work) {
+void run_copy(Work& work) {
   const Params& params = work.params;
-  return {work.grid, bytes_of(params.bytes_per_load), count_of(params.loads_in_flight),
-          order_of(broken_of(params)), count_of(params.divergence)};
-}
-
-Records run_copy(const Work& work, Run& run, const Counts& counts) {
-  const bool bulk = work.params.kernel == Kernel::bulk_copy;
-  const std::int64_t floats =
-      work.grid.all_threads() * kLoads * bytes_of(work.params.bytes_per_load) / 4;
-  simt::Buffer<unsigned> in(work.device, static_cast<std::size_t>(floats));
-  simt::Buffer<float> out(work.device, static_cast<std::size_t>(floats));
-  work.kernels.fill_words(work.device, in.span(), static_cast<unsigned>(work.params.seed));
+  const auto floats = static_cast<std::size_t>(work.grid.all_threads() * kLoads *
+                                               bytes_of(params.bytes_per_load) / 4);
+  simt::Buffer<unsigned> in(work.device, floats);
+  simt::Buffer<float> out(work.device, floats);
+  work.kernels.fill_words(work.device, in.span(), static_cast<unsigned>(params.seed));
   const simt::Span<const float> from{reinterpret_cast<const float*>(in.span().data), in.count()};
-  const BulkShape stages = bulk_shape(bytes_of(work.params.bytes_per_load), work.grid.threads,
-                                      count_of(work.params.loads_in_flight));
-  const auto launch = [&](const Probing& probing) {
-    if (bulk) {
-      work.kernels.bulk_copy(work.device, work.grid, stages, from, out.span(), probing);
+  const std::vector<float> got = work.launched(out, [&](const simt::Tape& tape, bool) {
+    if (params.kernel == Kernel::bulk_copy) {
+      work.kernels.bulk_copy(work.device, work.grid, bulk_shape(params), from, out.span(), tape);
     } else {
-      work.kernels.copy(work.device, copy_shape(work), from, out.span(), probing);
+      work.kernels.copy(work.device, copy_shape(params, work.grid), from, out.span(), tape);
     }
-  };
-  Probes probes(work, kFirstProbed);
-  const Twice<float> both = probes.run(out, launch);
-  compare_bits(run, both);
+  });
   const std::vector<unsigned> words = in.download();
   std::int64_t wrong = 0;
   for (std::size_t i = 0; i < words.size(); ++i)
-    wrong += std::bit_cast<unsigned>(both.probed[i]) != words[i] ? 1 : 0;
-  run.result.add(wrong, 0, 0);
-  counts([&] { launch({}); });
-  return probes.records();
+    wrong += std::bit_cast<unsigned>(got[i]) != words[i] ? 1 : 0;
+  work.run.result.add(wrong, 0, 0);
 }
 
-/// Nodes by their addresses; the first kHops of each warp are places in shared memory already.
-std::vector<unsigned> nodes_of(const std::vector<unsigned long long>& visited,
-                               simt::Span<Node> ring) {
-  std::vector<unsigned> nodes;
-  const auto origin = reinterpret_cast<std::uintptr_t>(ring.data);
-  for (std::size_t i = 0; i < visited.size(); ++i) {
-    const bool shared = i % kProbes < kHops;
-    nodes.push_back(
-        static_cast<unsigned>(shared ? visited[i] : (visited[i] - origin) / sizeof(Node)));
-  }
-  return nodes;
-}
-
-Records run_chase(const Work& work, Run& run, const Counts& counts) {
-  const std::int64_t nodes = work.emulated ? kNodesEmulated : kNodes;
-  const std::vector<unsigned> order = random_ring(nodes, work.params.seed);
-  simt::Buffer<Node> ring(work.device, order.size());
-  const simt::Buffer<unsigned> ways(work.device, order);
-  work.kernels.link(work.device, ring.span(), ways.span());
+void run_chase(Work& work) {
+  const NodeRing ring(work.device, work.emulated ? kNodesEmulated : kNodes, work.params.seed);
   // Warps and levels start where no other one comes: kHops and one more apart, around the ring.
   const std::int64_t warps = work.grid.warps();
   std::vector<unsigned> starts, start_nodes;
   for (std::int64_t i = 0; i < 3 * warps; ++i) {
-    const std::int64_t place = (1 + i * (kHops + 1)) % nodes;
+    const std::int64_t place = (1 + i * (kHops + 1)) % ring.count();
     starts.push_back(static_cast<unsigned>(place));
-    start_nodes.push_back(order[static_cast<std::size_t>(place)]);
+    start_nodes.push_back(ring.node_at(place));
   }
   const simt::Buffer<unsigned> from(work.device, start_nodes);
   simt::Buffer<unsigned long long> visited(work.device, static_cast<std::size_t>(warps * kProbes));
-  const auto launch = [&](const Probing& probing) {
-    work.kernels.chase(work.device, work.grid, ring.span(), from.span(), visited.span(), probing);
-  };
-  Probes probes(work, 0);
-  const Twice<unsigned long long> both = probes.run(visited, launch);
-  run.differing += lab::differing(both.plain, both.probed);
-  run.result.add(lab::differing(nodes_of(both.probed, ring.span()), chase_reference(order, starts)),
-                 0, 0);
-  counts([&] { launch({}); });
-  return probes.records();
+  const auto got = work.launched(visited, [&](const simt::Tape& tape, bool) {
+    work.kernels.chase(work.device, work.grid, ring.nodes(), from.span(), visited.span(), tape);
+  });
+  work.run.result.add(lab::differing(ring.numbers(got), chase_reference(ring.order(), starts)), 0,
+                      0);
 }
 
-Records run_fma(const Work& work, Run& run, const Counts& counts) {
-  const std::vector<float> numbers_in = numbers(work, work.grid.all_threads());
-  const simt::Buffer<float> in(work.device, numbers_in);
-  simt::Buffer<float> out(work.device, numbers_in.size());
-  const auto launch = [&](const Probing& probing, int steps = kSteps) {
-    work.kernels.fma(work.device, work.grid, work.params.ilp, kSegments, steps, 0xFFFFFFFFu,
-                     in.span(), out.span(), probing);
-  };
-  Probes probes(work, kSegments - kProbes);
-  const Twice<float> both = probes.run(out, launch);
-  compare_bits(run, both);
-  compare(run, both.probed, fma_reference(numbers_in, work.params.ilp, kSegments * kSteps),
-          fma_bound(work.params.ilp));
-  counts([&] { launch({}, 16 * kSteps); });  // longer than it takes to begin
-  return probes.records();
-}
-
-Records run_spill(const Work& work, Run& run, const Counts& counts) {
-  const std::int64_t threads = work.grid.all_threads();
-  const std::vector<float> numbers_in = numbers(work, threads * kSegments);
-  const simt::Buffer<float> in(work.device, numbers_in);
+void run_compute(Work& work) {
+  Compute what = compute_of(work.params, work.grid);
+  std::int64_t threads = work.grid.all_threads();
+  what.rounds = kSegments;
+  what.steps = kSteps;
+  if (what.kernel == Kernel::diverge) {
+    what.rounds = 1 + std::max(1, kProbes / what.ways);  // the first warms up
+  } else if (what.kernel == Kernel::tail) {
+    threads = kTailThreads;
+    what.rounds = 1;
+    what.steps = work.emulated ? kTailStepsEmulated : kTailSteps;
+  }
+  const bool spills = what.kernel == Kernel::spill;
+  std::mt19937 random = lab::generator_of(work.params.seed);
+  const std::vector<float> numbers =
+      lab::uniform_floats(random, static_cast<std::size_t>(threads * (spills ? what.rounds : 1)));
+  const simt::Buffer<float> in(work.device, numbers);
   simt::Buffer<float> out(work.device, static_cast<std::size_t>(threads));
-  const auto launch = [&](const Probing& probing) {
-    work.kernels.spill(work.device, work.grid, count_of(work.params.max_registers), kSegments,
-                       in.span(), out.span(), probing);
-  };
-  Probes probes(work, kSegments - kProbes);
-  const Twice<float> both = probes.run(out, launch);
-  compare_bits(run, both);
-  compare(run, both.probed, spill_reference(numbers_in, threads, kSegments),
-          spill_bound(kSegments));
-  counts([&] { launch({}); });
-  return probes.records();
-}
-
-Records run_diverge(const Work& work, Run& run, const Counts& counts) {
-  const int ways = count_of(work.params.divergence);
-  const int rounds = 1 + std::max(1, kProbes / ways);  // the first warms up
-  const std::vector<float> numbers_in = numbers(work, work.grid.all_threads());
-  const simt::Buffer<float> in(work.device, numbers_in);
-  simt::Buffer<float> out(work.device, numbers_in.size());
-  simt::Buffer<unsigned> voted(work.device, static_cast<std::size_t>(ways));
-  const auto launch = [&](const Probing& probing) {
-    work.kernels.diverge(work.device, work.grid, ways, rounds, kSteps, in.span(), out.span(),
-                         voted.span(), probing);
-  };
-  Probes probes(work, ways);
-  const Twice<float> both = probes.run(out, launch);
-  compare_bits(run, both);
-  compare(run, both.probed, diverge_reference(numbers_in, ways, std::int64_t{rounds} * kSteps),
-          diverge_bound(ways));
-  const std::vector<unsigned> votes = voted.download();
-  for (int arm = 0; arm < ways; ++arm) {
-    run.trace.arms.push_back({arm, votes[static_cast<std::size_t>(arm)]});
+  simt::Buffer<unsigned> voted(work.device, static_cast<std::size_t>(what.ways));
+  what.voted = voted.span();
+  const std::vector<float> got = work.launched(out, [&](const simt::Tape& tape, bool counted) {
+    Compute one = what;
+    // Chains are counted for longer than it takes to begin.
+    if (counted && what.kernel == Kernel::fma) one.steps *= 16;
+    work.kernels.compute(work.device, one, in.span(), out.span(), tape);
+  });
+  const std::vector<double> want = compute_reference(what, numbers);
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    work.run.result.add(got[i], want[i], compute_bound(what),
+                        [&] { return fmt::format("thread {}", i); });
   }
-  counts([&] { launch({}); });
-  return probes.records();
-}
-
-Records run_tail(const Work& work, Run& run, const Counts& counts) {
-  const std::vector<float> numbers_in = numbers(work, kTailThreads);
-  const simt::Buffer<float> in(work.device, numbers_in);
-  simt::Buffer<float> out(work.device, numbers_in.size());
-  const int steps = work.emulated ? kTailStepsEmulated : kTailSteps;
-  const auto launch = [&](const Probing& probing) {
-    work.kernels.tail(work.device, work.grid, steps, in.span(), out.span(), probing);
-  };
-  Probes probes(work, 0);
-  const Twice<float> both = probes.run(out, launch);
-  compare_bits(run, both);
-  std::vector<double> want;
-  for (const float add : numbers_in)
-    want.push_back(chain_after(0, kScale, static_cast<double>(add), steps));
-  compare(run, both.probed, want, chain_bound(0, kScale, 1));
-  counts([&] { launch({}); });
-  return probes.records();
-}
-
-Records run_kernel(const Work& work, Run& run, const Counts& counts) {
-  switch (work.params.kernel) {
-    case Kernel::copy:
-    case Kernel::bulk_copy:
-      return run_copy(work, run, counts);
-    case Kernel::chase:
-      return run_chase(work, run, counts);
-    case Kernel::fma:
-      return run_fma(work, run, counts);
-    case Kernel::spill:
-      return run_spill(work, run, counts);
-    case Kernel::diverge:
-      return run_diverge(work, run, counts);
-    case Kernel::tail:
-      return run_tail(work, run, counts);
+  if (what.kernel != Kernel::diverge) return;
+  for (const unsigned votes : voted.download()) {
+    work.run.trace.arms.push_back({static_cast<int>(work.run.trace.arms.size()), votes});
   }
-  return {};
 }
 
 // ---- the trace -----------------------------------------------------------------------------------------
@@ -302,36 +169,25 @@ Trace program_of(const Params& params, int multiprocessors) {
   if (params.kernel == Kernel::tail) trace.blocks = tail_blocks(params);
   trace.multiprocessors = multiprocessors;
   trace.lines = step_lines(params.kernel);
+  // The lanes that take each arm of a broken copy, by the kernel's own rule; those of diverge it has voted.
+  if (trace.broken == Break::divergent_branch) {
+    for (int arm = 0; arm < trace.divergence; ++arm)
+      trace.arms.push_back({arm, lanes_of(arm, trace.divergence)});
+  }
   return trace;
 }
 
-/// The lanes that take each arm of a broken copy, by the kernel's own rule; those of diverge it has voted.
-void add_copy_arms(Trace& trace) {
-  if (trace.broken != Break::divergent_branch) return;
-  for (int arm = 0; arm < trace.divergence; ++arm) {
-    Arm one{arm, 0};
-    for (int lane = 0; lane < kLanes; ++lane) {
-      if (lane % trace.divergence == arm) one.voted |= 1u << lane;
-    }
-    trace.arms.push_back(one);
-  }
-}
-
 /// Lanes of arms that voted, or by a GPU's probes were active, where they should not be.
-std::int64_t wrong_lanes(const Trace& trace, const Records& records, bool emulated) {
+std::int64_t wrong_lanes(const Work& work) {
+  const Trace& trace = work.run.trace;
   std::int64_t wrong = 0;
-  const auto lanes_of = [&](int arm) {
-    std::uint32_t lanes = 0;
-    for (int lane = arm; lane < kLanes; lane += trace.divergence) lanes |= 1u << lane;
-    return lanes;
-  };
-  for (const Arm& arm : trace.arms) wrong += std::popcount(arm.voted ^ lanes_of(arm.number));
-  if (emulated || trace.kernel != Kernel::diverge) return wrong;
-  for (std::size_t i = 0; i < records.kept.size(); ++i) {
-    const ProbeRecord& probe = records.kept[i];
-    if (!probe.written()) continue;
+  for (const Arm& arm : trace.arms)
+    wrong += std::popcount(arm.voted ^ lanes_of(arm.number, trace.divergence));
+  if (work.emulated || trace.kernel != Kernel::diverge) return wrong;
+  for (std::size_t i = 0; i < work.records.kept.size(); ++i) {
+    const ProbeRecord& probe = work.records.kept[i];
     const int arm = static_cast<int>(i % kMostProbes) % trace.divergence;
-    wrong += std::popcount(probe.active ^ lanes_of(arm));
+    if (probe.written()) wrong += std::popcount(probe.active ^ lanes_of(arm, trace.divergence));
   }
   return wrong;
 }
@@ -346,28 +202,29 @@ double mean_latency_of(const Records& records, double cost) {
   return probes > 0 ? sum / probes - cost : 0;
 }
 
-void fill_machine(const Work& work, Run& run, const Records& records) {
-  Machine& machine = run.trace.machine;
-  machine.unit = work.emulated ? "turns" : work.params.kernel == Kernel::tail ? "ns" : "cycles";
-  if (work.params.kernel == Kernel::tail) {
-    fill_blocks(machine, records, work.grid);
+void fill_machine(Work& work) {
+  Machine& machine = work.run.trace.machine;
+  const bool tail = work.params.kernel == Kernel::tail;
+  machine.unit = work.emulated ? "turns" : tail ? "ns" : "cycles";
+  if (tail) {
+    fill_blocks(machine, work.records, work.grid);
   } else {
-    fill_rows(machine, records, work.grid, run.trace.probes());
+    fill_rows(machine, work.records, work.grid, work.run.trace.probes());
   }
   if (work.emulated) return;
   machine.device = work.device.info().name;
-  run.mean_latency = mean_latency_of(records, machine.probe_cost);
-  const simt::Resources r = work.kernels.resources(work.device, run.trace, work.grid);
+  work.run.mean_latency = mean_latency_of(work.records, machine.probe_cost);
+  const simt::Resources r = work.kernels.resources(work.device, work.params, work.grid, true);
   machine.compiled = {r.registers, static_cast<int>(r.static_shared_bytes),
                       static_cast<int>(r.local_bytes), r.blocks_per_multiprocessor};
 }
 
 /// Which multiprocessor ran a block depends on timing: it may end before another begins. That all ran does not.
-std::int64_t unreported(const Work& work, const Records& records) {
+std::int64_t unreported(const Work& work) {
   if (work.params.kernel == Kernel::tail) return 0;
   const bool bulk = work.params.kernel == Kernel::bulk_copy;  // a block's one thread records
   const std::int64_t rows = bulk ? work.grid.blocks : work.grid.warps();
-  const auto& all = records.warps;
+  const auto& all = work.records.warps;
   const bool probed =
       std::any_of(all.begin(), all.end(), [](const WarpRecord& warp) { return warp.probes > 0; });
   if (!probed) return rows;
@@ -390,25 +247,24 @@ Grid grid_of(const Params& params, int multiprocessors) {
 Run run_of(const Params& params, simt::Device& device, lab::Progress& progress) {
   progress.report(0.05, "running the kernel with its probes");
   progress.check();
-  const bool emulated = is_emulated(device);
+  const bool emulated = device.info().compute_capability == 0;
   const int multiprocessors = emulated ? 1 : device.info().multiprocessors;
-  const Work work{params, device, kernels_of(device), grid_of(params, multiprocessors), emulated};
-  Run run;
+  Work work{params,  device, progress, kernels_of(device), grid_of(params, multiprocessors),
+            emulated};
+  Run& run = work.run;
   run.params = params;
   run.trace = program_of(params, emulated ? kMultiprocessors : multiprocessors);
-  add_copy_arms(run.trace);
-  const auto count = [&](const Again& again) {
-    progress.check();
-    if (emulated) return;
-    progress.report(0.6, "counting in hardware");
-    count_stalls(device, again, is_copy(params.kernel) || params.kernel == Kernel::chase,
-                 run.trace.machine);
-  };
-  const Records records = run_kernel(work, run, count);
+  if (is_copy(params.kernel)) {
+    run_copy(work);
+  } else if (params.kernel == Kernel::chase) {
+    run_chase(work);
+  } else {
+    run_compute(work);
+  }
   progress.check();
-  run.wrong_lanes = wrong_lanes(run.trace, records, emulated);
-  run.unreported = unreported(work, records);
-  fill_machine(work, run, records);
+  run.wrong_lanes = wrong_lanes(work);
+  run.unreported = unreported(work);
+  fill_machine(work);
   if (emulated) {
     progress.check();
     // A GPU's recording is of the built-in kernel, not of an edited one.
@@ -417,7 +273,7 @@ Run run_of(const Params& params, simt::Device& device, lab::Progress& progress) 
       run.trace.machine = std::move(*known);
     }
   }
-  return run;
+  return std::move(run);
 }
 
 }  // namespace tilestep::latency_hiding

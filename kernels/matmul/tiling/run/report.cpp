@@ -190,8 +190,8 @@ lab::Table k_tile_table(const Trace& trace) {
   for (int i = 0; i < trace.k_tiles(); ++i) {
     const KTile& tile = trace.block.k_tiles[static_cast<std::size_t>(i)];
     const KTile& naive = trace.naive.k_tiles[static_cast<std::size_t>(i)];
-    table.add({i, total(tile.a_loads), total(tile.b_loads),
-               total(tile.a_reads) + total(tile.b_reads), tile.loads_so_far, naive.loads_so_far});
+    table.add({i, total(tile.a.loads), total(tile.b.loads),
+               total(tile.a.reads) + total(tile.b.reads), tile.loads_so_far, naive.loads_so_far});
   }
   return table;
 }

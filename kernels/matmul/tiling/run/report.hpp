@@ -16,8 +16,7 @@ struct Outcome {
   GemmShape shape;
   Matrices matrices;
   Trace trace;
-  std::string configuration;    ///< of the launch whose loads were counted
-  int tile_m = 0, tile_n = 0;   ///< what one of its blocks computes; 1 × 1 without tiles
+  int tile_m = 1, tile_n = 1;   ///< what a block of the counted launch computes; 1 × 1: no tiles
   std::vector<float> counted;   ///< C by the counting run of the chosen variant
   std::vector<float> timed;     ///< C by the same kernel as it is timed
   std::vector<float> recorded;  ///< the chosen block by the recording run, rows × columns

@@ -1,9 +1,8 @@
 // What a run gathers: loads counted over the whole launch, the accesses of one block, races.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "kernels/base/numeric/index.hpp"
 #include "kernels/base/simt/emulated_like.hpp"
@@ -102,13 +101,13 @@ class BlockReader {
         b_(threads_) {
     const auto elements = static_cast<std::size_t>(threads_);
     for (KTile& tile : block_.k_tiles) {
-      tile.a_loads.assign(elements, 0);
-      tile.b_loads.assign(elements, 0);
-      if (block_.variant != Variant::shared_tile) continue;
-      for (auto* list : {&tile.a_loader, &tile.b_loader, &tile.a_slot, &tile.b_slot}) {
-        list->assign(elements, -1);
+      for (KTile::Operand* of : {&tile.a, &tile.b}) {
+        of->loads.assign(elements, 0);
+        if (block_.variant != Variant::shared_tile) continue;
+        of->loader.assign(elements, -1);
+        of->slot.assign(elements, -1);
+        of->reads.assign(elements, 0);
       }
-      for (auto* list : {&tile.a_reads, &tile.b_reads}) list->assign(elements, 0);
     }
   }
 
@@ -116,13 +115,13 @@ class BlockReader {
     for (const simt::TraceRecord& record : records) add(record);
     std::int64_t so_far = 0;
     for (KTile& tile : block_.k_tiles) {
-      for (const int loads : tile.a_loads) so_far += loads;
-      for (const int loads : tile.b_loads) so_far += loads;
+      for (const KTile::Operand* of : {&tile.a, &tile.b})
+        so_far += std::accumulate(of->loads.begin(), of->loads.end(), 0);
       tile.loads_so_far = so_far;
     }
     if (block_.variant != Variant::shared_tile) return;
-    fill_tile(a_, &KTile::a_slot, &KTile::a_reads, 1);
-    fill_tile(b_, &KTile::b_slot, &KTile::b_reads, trace_.tile);
+    fill_tile(a_, &KTile::a, 1);
+    fill_tile(b_, &KTile::b, trace_.tile);
   }
 
   BankWays bank_ways() const {
@@ -137,11 +136,11 @@ class BlockReader {
     if (record.site == kSiteA) {
       const int row = element / trace_.k - trace_.first_row();
       const int kk = element % trace_.k;
-      load(kk, row * trace_.tile + kk % trace_.tile, &KTile::a_loads, &KTile::a_loader, thread);
+      load(kk, row * trace_.tile + kk % trace_.tile, &KTile::a, thread);
     } else if (record.site == kSiteB) {
       const int kk = element / trace_.n;
       const int column = element % trace_.n - trace_.first_column();
-      load(kk, kk % trace_.tile * trace_.tile + column, &KTile::b_loads, &KTile::b_loader, thread);
+      load(kk, kk % trace_.tile * trace_.tile + column, &KTile::b, thread);
     } else if (record.site != kSiteC) {
       TileAccesses& tile = record.site == kSiteTileA ? a_ : b_;
       auto& list = record.kind == simt::AccessKind::store ? tile.stores : tile.reads;
@@ -149,25 +148,23 @@ class BlockReader {
     }
   }
 
-  void load(int kk, int at, std::vector<int> KTile::*loads, std::vector<int> KTile::*loader,
-            std::size_t thread) {
-    KTile& tile = block_.k_tiles.at(static_cast<std::size_t>(kk / trace_.tile));
+  void load(int kk, int at, KTile::Operand KTile::*of, std::size_t thread) {
+    KTile::Operand& tile = block_.k_tiles.at(static_cast<std::size_t>(kk / trace_.tile)).*of;
     const auto element = static_cast<std::size_t>(at);
-    ++(tile.*loads).at(element);
-    if (!(tile.*loader).empty()) (tile.*loader)[element] = static_cast<int>(thread);
+    ++tile.loads.at(element);
+    if (!tile.loader.empty()) tile.loader[element] = static_cast<int>(thread);
   }
 
   /// A thread stores one element a k-tile (the one with its own number, see shared_tile) and then
   /// reads `tile` slots; so its n-th store and its reads n·tile … belong to k-tile n.
   /// One place along k is `stride` elements of the tile.
-  void fill_tile(const TileAccesses& tile, std::vector<int> KTile::*slots,
-                 std::vector<int> KTile::*reads, int stride) {
+  void fill_tile(const TileAccesses& tile, KTile::Operand KTile::*of, int stride) {
     std::vector<int> element_at;
     for (std::size_t number = 0; number < block_.k_tiles.size(); ++number) {
       KTile& k_tile = block_.k_tiles[number];
       for (std::size_t thread = 0; thread < tile.stores.size(); ++thread) {
         const int slot = tile.stores[thread].at(number);
-        (k_tile.*slots)[thread] = slot;
+        (k_tile.*of).slot[thread] = slot;
         if (static_cast<std::size_t>(slot) >= element_at.size()) {
           element_at.resize(static_cast<std::size_t>(slot) + 1, -1);
         }
@@ -178,7 +175,7 @@ class BlockReader {
         const std::size_t first = number * static_cast<std::size_t>(trace_.tile);
         for (std::size_t i = first; i < first + static_cast<std::size_t>(trace_.tile); ++i) {
           const int element = element_at.at(static_cast<std::size_t>(slots_read.at(i)));
-          ++(k_tile.*reads).at(static_cast<std::size_t>(element));
+          ++(k_tile.*of).reads.at(static_cast<std::size_t>(element));
           up += i > first && element - before == stride ? 1 : 0;
           down += i > first && before - element == stride ? 1 : 0;
           before = element;
@@ -321,19 +318,14 @@ void look_for_races(Outcome& outcome, simt::Device& device, lab::Progress& progr
 }
 
 /// What one block of the counted launch computes.
-void describe_configuration(Outcome& outcome, const Kernels& kernels) {
+void describe_tile(Outcome& outcome, const Kernels& kernels) {
   const Params& params = outcome.params;
-  if (has_picture(params.variant)) {
-    const bool tiled = params.variant == Variant::shared_tile;
-    outcome.tile_m = outcome.tile_n = tiled ? params.tile : 1;
-    outcome.configuration = fmt::format("{0} x {0} threads a block", params.tile);
-    return;
-  }
+  if (params.variant == Variant::shared_tile) outcome.tile_m = outcome.tile_n = params.tile;
+  if (has_picture(params.variant)) return;
   for (const Configuration& one : kernels.configurations(params.variant)) {
     if (!one.any_size) continue;
     outcome.tile_m = one.tile_m;
     outcome.tile_n = one.tile_n;
-    outcome.configuration = one.name;
   }
 }
 
@@ -363,7 +355,7 @@ Outcome gather(const Params& params, simt::Device& device, lab::Progress& progre
   outcome.matrices = make_matrices(outcome.shape, params.seed, bf16);
   outcome.reference = reference_product(outcome.shape, outcome.matrices,
                                         bf16 ? Adding::tensor_core : Adding::in_order);
-  describe_configuration(outcome, kernels);
+  describe_tile(outcome, kernels);
   outcome.resources = kernels.resources(device, params.variant, kBestConfiguration);
 
   Trace& trace = outcome.trace;

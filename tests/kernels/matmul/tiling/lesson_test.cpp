@@ -67,14 +67,14 @@ TEST_CASE("the trace of shared-tile tells who loaded what", "[tiling]") {
           const auto at = static_cast<std::size_t>(y * 8 + x);
           const bool a_inside = trace.first_row() + y < 20 && number * 8 + x < 19;
           const bool b_inside = trace.first_column() + x < 27 && number * 8 + y < 19;
-          CHECK(tile.a_loads[at] == (a_inside ? 1 : 0));
-          CHECK(tile.b_loads[at] == (b_inside ? 1 : 0));
-          CHECK(tile.a_loader[at] == (a_inside ? y * 8 + x : -1));
-          CHECK(tile.a_slot[at] == x * (8 + trace.padding) + y);
-          CHECK(tile.b_slot[at] == y * 8 + x);
-          CHECK(tile.a_reads[at] == 8);
-          CHECK(tile.b_reads[at] == 8);
-          loads += tile.a_loads[at] + tile.b_loads[at];
+          CHECK(tile.a.loads[at] == (a_inside ? 1 : 0));
+          CHECK(tile.b.loads[at] == (b_inside ? 1 : 0));
+          CHECK(tile.a.loader[at] == (a_inside ? y * 8 + x : -1));
+          CHECK(tile.a.slot[at] == x * (8 + trace.padding) + y);
+          CHECK(tile.b.slot[at] == y * 8 + x);
+          CHECK(tile.a.reads[at] == 8);
+          CHECK(tile.b.reads[at] == 8);
+          loads += tile.a.loads[at] + tile.b.loads[at];
         }
       }
       CHECK(tile.loads_so_far == loads);
@@ -106,9 +106,9 @@ TEST_CASE("naive loads every element of the bands once a product", "[tiling]") {
   CHECK(trace.block.variant == Variant::naive);
   CHECK(trace.block == trace.naive);
   for (const KTile& tile : trace.block.k_tiles) {
-    for (const int loads : tile.a_loads) CHECK(loads == 8);
-    for (const int loads : tile.b_loads) CHECK(loads == 8);
-    CHECK(tile.a_loader.empty());
+    for (const int loads : tile.a.loads) CHECK(loads == 8);
+    for (const int loads : tile.b.loads) CHECK(loads == 8);
+    CHECK(tile.a.loader.empty());
   }
   CHECK(trace.block.loads() == 2 * 8 * 8 * 32);
 }
