@@ -32,6 +32,22 @@ void move_channels(Inputs& inputs, std::mt19937& generator) {
 
 }  // namespace
 
+int Inputs::table_pitch() const {
+  std::size_t most = 1;
+  for (const auto& table : tables) most = std::max(most, table.size());
+  return static_cast<int>(most);
+}
+
+std::vector<int> Inputs::flat_tables() const {
+  const auto pitch = static_cast<std::size_t>(table_pitch());
+  std::vector<int> flat;
+  for (const auto& table : tables) {
+    flat.insert(flat.end(), table.begin(), table.end());
+    flat.insert(flat.end(), pitch - table.size(), -1);
+  }
+  return flat;
+}
+
 std::size_t Inputs::key_at(int page, int head, int slot) const {
   const auto row = (static_cast<std::size_t>(page) * static_cast<std::size_t>(layer.cached_heads) +
                     static_cast<std::size_t>(head)) *

@@ -16,8 +16,8 @@ using words::counted;
 
 namespace {
 
-int tiles_for(int tokens, int tile) {
-  return (tokens + tile - 1) / tile;
+int cells_for(int tokens) {
+  return (tokens + kCell - 1) / kCell;
 }
 
 }  // namespace
@@ -81,7 +81,7 @@ std::vector<std::string> LaunchPicture::request_names() const {
 std::vector<Axis> LaunchPicture::launch_axes() const {
   return {{.name = "place",
            .kind = Axis::band,
-           .count = tiles_for(*std::ranges::max_element(trace_.tokens), trace_.shape.tile),
+           .count = cells_for(std::ranges::max(trace_.tokens)),
            .align = 0,
            .least_slot = 3},
           {.name = "row",
@@ -109,7 +109,7 @@ State LaunchPicture::tile_state(int request, int place, Cursor cursor) const {
   State state = State::to_come;
   const int tile = trace_.shape.tile;
   for (const ItemTrace& item : trace_.items) {
-    const int at = place * tile - item.first;
+    const int at = place * kCell - item.first;
     if (item.request != request || at < 0 || at >= item.tokens) continue;
     const int through = tiles_of(item, cursor);
     if (at_work(item, cursor) && at / tile == through - 1) return State::current;
@@ -119,8 +119,7 @@ State LaunchPicture::tile_state(int request, int place, Cursor cursor) const {
 }
 
 Box LaunchPicture::cache(Cursor cursor) const {
-  const int tile = trace_.shape.tile;
-  const int longest = tiles_for(*std::ranges::max_element(trace_.tokens), tile);
+  const int longest = cells_for(std::ranges::max(trace_.tokens));
   const int rows = requests();
   Cells cells{items("entry", longest * rows)};
   cells.x = "place";
@@ -131,12 +130,12 @@ Box LaunchPicture::cache(Cursor cursor) const {
   for (int request = 0; request < rows; ++request) {
     const int tokens = trace_.tokens[static_cast<std::size_t>(request)];
     for (int place = 0; place < longest; ++place) {
-      const int first = place * tile;
+      const int first = place * kCell;
       const bool there = first < tokens;
-      // A partial tile shows its number of tokens.
-      cells.items.names.push_back(!there                  ? ""
-                                  : first + tile > tokens ? fmt::format("·{}", tokens - first)
-                                                          : std::to_string(first));
+      // A partial one shows its number of tokens.
+      cells.items.names.push_back(!there                   ? ""
+                                  : first + kCell > tokens ? fmt::format("·{}", tokens - first)
+                                                           : std::to_string(first));
       cells.items.tone.each.push_back(there ? tone_of(request) : std::uint8_t{0});
       cells.items.glyph.each.push_back(there ? kSolid : kHollow);
       cells.items.state.each.push_back(there ? tile_state(request, place, cursor) : State::to_come);
@@ -146,7 +145,8 @@ Box LaunchPicture::cache(Cursor cursor) const {
   cells.items.about = {{"request", {0, requests}}};
   return labelled(
       {"cache"}, box({"cache_rows"}, {cells}, {}, {.left = 2}),
-      text(fmt::format("cache by request, {} tokens per cell", tile), "cache, by request", "cache"),
+      text(fmt::format("cache by request, {} tokens per cell", kCell), "cache, by request",
+           "cache"),
       {.weight = 1.2f, .least_width = 8, .least_height = 2.1f, .place = Place::device_memory});
 }
 

@@ -11,6 +11,8 @@
 
 namespace tilestep::scenes {
 
+/// Tokens of a cell of the cache. With mla a block takes several at a time.
+inline constexpr int kCell = decode::kPageSize;
 /// The margin for the lanes' names, in heights of a line.
 inline constexpr float kLaneLeft = 4.5f;
 /// The most blocks that have a name and a frame each.
@@ -51,7 +53,7 @@ class LaunchPicture {
   std::vector<std::string> request_names() const;
   std::vector<std::string> block_names() const;
   std::vector<picture::Axis> launch_axes() const;
-  /// A row per request: its tokens, a tile per cell.
+  /// A row per request: its tokens, a page per cell.
   picture::Box cache(Cursor cursor) const;
   picture::State tile_state(int request, int place, Cursor cursor) const;
   /// The blocks over the tiles that they have taken, in their requests' tones.

@@ -10,8 +10,6 @@ namespace {
 
 using latent::kLatent, latent::kRope, latent::kRow;
 
-/// Of DeepSeek's heads before absorption: 128 numbers without position and 64 with.
-const double kScale = 1 / std::sqrt(192.0);
 constexpr int kProbes = 3;
 
 }  // namespace
@@ -46,41 +44,30 @@ double LatentProblem::bytes() const {
   return tokens * kRow * 2 + pages * sizeof(int) + static_cast<double>(q_.bytes() + o_.bytes());
 }
 
-latent::Problem LatentProblem::problem() const {
-  latent::Problem problem;
-  problem.heads = heads_;
-  problem.batch = step_.batch;
-  problem.pages = static_cast<int>(pages_of(step_, context_));
-  problem.page_size = step_.page_size;
-  problem.table_pitch = table_pitch_;
-  problem.scale = static_cast<float>(kScale);
-  return problem;
-}
-
 lab::Runnable LatentProblem::runnable(bool balanced) {
   const Kernels& kernels = kernels_of(device_);
   const paged::Cut cut{heads_, latent::lines_of(heads_), step_.page_size, false};
   const int clusters = std::max(device_.info().multiprocessors / latent::blocks_of_item(heads_), 1);
-  const paged::WorkPlan plan =
-      balanced ? paged::balanced_plan(cut, context_, clusters) : paged::even_plan(cut, context_, 1);
-  const bool split = plan.slots > 0;
-  const auto on_device =
-      std::make_shared<DeviceCut>(device_, plan, latent::heads_of_item(heads_), kLatent);
-  const auto launch = [this, &kernels, on_device, split, problem = problem()] {
-    latent::Arrays arrays;
+  paged::Problem problem;
+  problem.head_dim = kRow;
+  problem.heads = heads_;
+  problem.page_size = step_.page_size;
+  problem.table_pitch = table_pitch_;
+  problem.most_rows = latent::heads_of_item(heads_);
+  const auto on_device = std::make_shared<DeviceCut>(
+      device_,
+      balanced ? paged::balanced_plan(cut, context_, clusters) : paged::even_plan(cut, context_, 1),
+      problem.most_rows, kLatent);
+  const auto launch = [this, &kernels, on_device, problem] {
+    paged::Arrays arrays;
     arrays.q = q_.span();
-    arrays.cache = cache_.span();
+    arrays.k = paged::bytes_of(cache_.span());
     arrays.table = table_on_device_.span();
     arrays.context = context_on_device_.span();
-    arrays.items = on_device->items.span();
-    arrays.first_item = on_device->first_item.span();
     arrays.o = o_.span();
     arrays.lse = lse_.span();
-    arrays.part_o = on_device->part_o.span();
-    arrays.part_m = on_device->part_m.span();
-    arrays.part_l = on_device->part_l.span();
-    kernels.attend(device_, problem, arrays);
-    if (split) kernels.merge(device_, problem, arrays, nullptr);
+    on_device->add_to(arrays);
+    kernels.attend_latent(device_, problem, arrays);
   };
   return lab::judged(device_, o_, launch, [this] { return compared(); });
 }
@@ -95,7 +82,7 @@ lab::Closest LatentProblem::compared() const {
     one.layer = {Scheme::mla, 1, 1, {kRow, kLatent, kRow, kLatent, kRope}};
     one.pages = tokens;
     one.contexts = {tokens};
-    one.scale = kScale;
+    one.scale = latent::kScale;
     one.tables.emplace_back();
     for (int token = 0; token < tokens; ++token) {
       one.tables[0].push_back(token);

@@ -23,7 +23,6 @@ class LatentProblem {
   lab::Runnable runnable(bool balanced);
 
  private:
-  latent::Problem problem() const;
   lab::Closest compared() const;
 
   simt::Device& device_;

@@ -137,17 +137,6 @@ BenchProblem::BenchProblem(simt::Device& device, const PagedKernels& kernels, co
 
 // ---- launches -------------------------------------------------------------------------------------
 
-DeviceCut::DeviceCut(simt::Device& device, const paged::WorkPlan& plan, int rows, int columns)
-    : items(device, plan.items),
-      first_item(device, plan.first_item),
-      arrived(device, static_cast<std::size_t>(plan.slots)),
-      parts(device, plan.parts),
-      part_o(device, numeric::elements_of(plan.slots, rows) * static_cast<std::size_t>(columns)),
-      part_m(device, numeric::elements_of(plan.slots, rows)),
-      part_l(device, part_m.count()) {
-  arrived.fill(0);
-}
-
 paged::Problem BenchProblem::problem_of(const Launching& how) const {
   paged::Problem problem;
   problem.cache = cache_format(step_.type);
@@ -193,15 +182,9 @@ paged::Arrays BenchProblem::arrays_of(DeviceCut& cut) {
   if (v_scales_) arrays.v_scales = v_scales_->span();
   arrays.table = table_on_device_.span();
   arrays.context = context_on_device_.span();
-  arrays.items = cut.items.span();
-  arrays.first_item = cut.first_item.span();
   arrays.o = o_.span();
   arrays.lse = lse_.span();
-  arrays.part_o = cut.part_o.span();
-  arrays.part_m = cut.part_m.span();
-  arrays.part_l = cut.part_l.span();
-  arrays.arrived = cut.arrived.span();
-  arrays.parts = cut.parts.span();
+  cut.add_to(arrays);
   return arrays;
 }
 

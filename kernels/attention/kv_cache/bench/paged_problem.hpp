@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "kernels/attention/kv_cache/kernels.hpp"
-#include "kernels/attention/kv_cache/paged/work_plan.hpp"
-#include "kernels/attention/kv_cache/quantize.hpp"
+#include "kernels/attention/kv_cache/on_device.hpp"
 #include "kernels/attention/kv_cache/reference.hpp"
 #include "kernels/base/lab/bench.hpp"
 
@@ -48,16 +47,6 @@ struct Launching {
   int least = 0;  ///< least tokens of a balanced piece; 0: pieces for all multiprocessors
   /// With balanced pieces: the prefix is read once for as many requests as a block has room for, by its own launch.
   bool prefix_once = false;
-};
-
-/// Work items on the device, and room for their parts.
-struct DeviceCut {
-  /// At most `rows` query heads per slot, each with `columns` numbers of O.
-  DeviceCut(simt::Device& device, const paged::WorkPlan& plan, int rows, int columns);
-
-  simt::Buffer<paged::WorkItem> items;
-  simt::Buffer<int> first_item, arrived, parts;
-  simt::Buffer<float> part_o, part_m, part_l;
 };
 
 /// Rows that a cache repeats: prime, so that no two pages are alike.

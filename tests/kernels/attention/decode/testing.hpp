@@ -38,11 +38,12 @@ struct Compared {
   bool ok() const { return o.ok() && lse.ok(); }
 };
 inline Compared compared_run(simt::Device& device, const Case& params,
-                             const std::vector<int>& contexts, const Chosen& chosen = {}) {
+                             const std::vector<int>& contexts,
+                             const paged::Followed& followed = {}) {
   Compared c;
   c.inputs = make_inputs(params, contexts);
   const Cache cache = cache_of(c.inputs, params.kv_dtype, params.scales);
-  c.outcome = run_explained(device, params, c.inputs, cache, chosen);
+  c.outcome = run_explained(device, params, c.inputs, cache, followed);
   c.exact =
       reference_attention(as_cached(c.inputs, cache), roundings_of(params.kv_dtype, params.scales));
   c.o = lab::compared(c.outcome.o, c.exact.o, c.exact.o_bound);
