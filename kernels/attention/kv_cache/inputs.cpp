@@ -1,7 +1,6 @@
 #include "kernels/attention/kv_cache/inputs.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <random>
 
@@ -84,9 +83,7 @@ Inputs make_inputs(const Case& of, int pages, std::vector<int> contexts,
   inputs.contexts = std::move(contexts);
   inputs.tables = std::move(tables);
   const RowShape& row = inputs.layer.row;
-  // mla's query stands for one that meets a head's own key of head_dim + rope numbers, absorbed.
-  const int multiplied = row.latent > 0 ? row.latent / 4 + row.rope : row.key;
-  inputs.scale = 1 / std::sqrt(static_cast<double>(multiplied));
+  inputs.scale = score_scale(row);
   std::mt19937 generator = lab::generator_of(of.seed);
   const auto slots = static_cast<std::size_t>(pages) * static_cast<std::size_t>(inputs.page_size) *
                      static_cast<std::size_t>(inputs.layer.cached_heads);

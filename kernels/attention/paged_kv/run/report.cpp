@@ -88,7 +88,7 @@ lab::Table request_table(const Trace& trace) {
       "The requests of the launch and their block tables",
       {"request", whole("tokens"), whole("pages"), whole("empty", "empty slots"),
        whole("unused", "unused, if contiguous", "tokens"), lab::column("table", "block table")}};
-  for (const RequestTrace& one : trace.requests) {
+  for (const Running& one : trace.requests) {
     const auto pages = static_cast<int>(one.pages.size());
     table.add({fmt::format("R{}", one.request), one.tokens, pages,
                pages * trace.shape.page_size - one.tokens, trace.limit - one.tokens,

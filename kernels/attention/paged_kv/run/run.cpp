@@ -137,10 +137,9 @@ Trace trace_of(const Run& run, const Outcome& shown, const Inputs& inputs) {
   trace.coming = part.requests;
   trace.most_running = part.batch;
   trace.serving = run.serving.steps;
-  const std::vector<Running>& running = run.serving.steps.back().running;
-  for (std::size_t r = 0; r < running.size(); ++r) {
-    trace.requests.push_back({running[r].request, running[r].tokens, inputs.tables[r]});
-  }
+  trace.requests = run.serving.steps.back().running;
+  for (std::size_t r = 0; r < trace.requests.size(); ++r)
+    trace.requests[r].pages = inputs.tables[r];
   add_items(trace, shown, inputs);
   trace.gathers = gathers_of(shown, run.inputs);
   sort_by_table(trace.gathers, inputs.tables[static_cast<std::size_t>(kChosen.request)]);

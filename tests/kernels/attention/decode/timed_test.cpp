@@ -14,11 +14,6 @@ using namespace tilestep::decode;
 
 namespace {
 
-struct Answer {
-  std::vector<float> o, lse;
-  bool operator==(const Answer&) const = default;
-};
-
 struct How {
   bool balanced = false;
   int parts = 1;  ///< splits, or blocks of balanced pieces
@@ -29,8 +24,8 @@ paged::WorkPlan cut_into(const paged::Cut& cut, const std::vector<int>& contexts
                       : paged::even_plan(cut, contexts, how.parts);
 }
 
-Answer paged_answer(simt::Device& device, const Case& params, const Inputs& inputs,
-                    const Cache& cache, const How& how, int launches = 1) {
+Answer paged_answer(simt::Device& device, const Given& of, const How& how, int launches = 1) {
+  const auto& [params, inputs, cache, exact] = of;
   const paged::WorkPlan plan = cut_into(
       {params.heads, params.cached_heads(), inputs.page_size, how.repeat_kv}, inputs.contexts, how);
   paged::Problem problem = paged_problem_of(params, inputs, plan);
@@ -46,8 +41,8 @@ Answer paged_answer(simt::Device& device, const Case& params, const Inputs& inpu
 }
 
 /// Shared pages once for groups of at most `most` requests: by one launch, or by one for them and one for the others.
-Answer shared_answer(simt::Device& device, const Case& params, const Inputs& inputs,
-                     const Cache& cache, int most, bool two) {
+Answer shared_answer(simt::Device& device, const Given& of, int most, bool two) {
+  const auto& [params, inputs, cache, exact] = of;
   const paged::Cut cut{params.heads, params.cached_heads(), inputs.page_size};
   const std::vector<int> table = inputs.flat_tables();
   const auto sharing =
@@ -70,37 +65,15 @@ Answer shared_answer(simt::Device& device, const Case& params, const Inputs& inp
   return {values_of(on.o.download()), on.lse.download()};
 }
 
-Answer latent_answer(simt::Device& device, const Inputs& inputs, const Cache& cache,
-                     const How& how) {
+Answer latent_answer(simt::Device& device, const Given& of, const How& how) {
+  const auto& [params, inputs, cache, exact] = of;
   const int heads = inputs.layer.heads;
   const paged::WorkPlan plan =
       cut_into({heads, latent::lines_of(heads), inputs.page_size}, inputs.contexts, how);
   OnDevice on(device, inputs, cache, plan, latent::heads_of_item(heads));
-  kernels_of(device).attend_latent(device, paged_problem_of({}, inputs, plan), on.arrays());
+  kernels_of(device).attend_latent(device, paged_problem_of(params, inputs, plan), on.arrays());
   return {values_of(on.o.download()), on.lse.download()};
 }
-
-/// A cache and what attending to it comes to.
-struct Given {
-  Given(const Case& p, const std::vector<int>& contexts)
-      : params(p), inputs(make_inputs(p, contexts)), cache(cache_of(inputs, p.kv_dtype, p.scales)) {
-    exact = reference_attention(as_cached(inputs, cache), roundings_of(p.kv_dtype, p.scales));
-  }
-  void check(const Answer& got) const {
-    INFO(words(params));
-    const lab::Closest o = lab::compared(got.o, exact.o, exact.o_bound);
-    const lab::Closest lse = lab::compared(got.lse, exact.lse, exact.lse_bound);
-    INFO("O " << o.error() << " of " << o.bound() << ", log-sum-exp " << lse.error() << " of "
-              << lse.bound());
-    CHECK(o.ok());
-    CHECK(lse.ok());
-  }
-
-  Case params;
-  Inputs inputs;
-  Cache cache;
-  Reference exact;
-};
 
 Case heads_of(Scheme scheme, int heads, int kv_heads, int size = 16, KvType type = KvType::bf16,
               Scales scales = Scales::token) {
@@ -123,7 +96,7 @@ TEST_CASE("Timed decode equals double: lengths, pages and cuts", "[decode]") {
     for (const How& how : {How{false, 1}, How{false, 3}, How{true, 1}, How{true, 5},
                            How{false, 3, true}, How{true, 5, false, true}}) {
       if (part.skips()) continue;
-      of.check(paged_answer(*device, of.params, of.inputs, of.cache, how));
+      of.check(paged_answer(*device, of, how));
     }
   }
 }
@@ -145,27 +118,27 @@ TEST_CASE("Timed decode equals double: formats and groups of query heads", "[dec
   for (const Case& params : settings) {
     if (part.skips()) continue;
     const Given of(params, {70, 33});
-    of.check(paged_answer(*device, of.params, of.inputs, of.cache, {true, 3}));
+    of.check(paged_answer(*device, of, {true, 3}));
   }
 }
 
 TEST_CASE("Timed decode: a long request in many parts, and one launch after another", "[decode]") {
   const auto device = device_under_test();
   const Given of(heads_of(Scheme::mqa, 2, 1), {500, 3});
-  of.check(paged_answer(*device, of.params, of.inputs, of.cache, {true, 7}));
+  of.check(paged_answer(*device, of, {true, 7}));
   // What counts the parts that have arrived is left as it was found.
-  of.check(paged_answer(*device, of.params, of.inputs, of.cache, {false, 5}, 3));
+  of.check(paged_answer(*device, of, {false, 5}, 3));
 }
 
 TEST_CASE("Timed decode: no order of the threads changes an answer", "[decode]") {
   const Given of(heads_of(Scheme::gqa, 4, 2), {150, 20});
   const How how{true, 3};
-  const Answer first = paged_answer(*device_under_test(), of.params, of.inputs, of.cache, how);
+  const Answer first = paged_answer(*device_under_test(), of, how);
   for (const simt::ThreadOrder order :
        {simt::ThreadOrder::descending, simt::ThreadOrder::shuffled}) {
     for (const auto completion : {simt::Completion::latest, simt::Completion::seeded}) {
       const auto other = device_under_test(order, 3, completion);
-      CHECK(paged_answer(*other, of.params, of.inputs, of.cache, how) == first);
+      CHECK(paged_answer(*other, of, how) == first);
     }
   }
 }
@@ -184,7 +157,7 @@ TEST_CASE("Timed decode reads a shared prefix once for several requests", "[deco
         for (const int most : {2, 16}) {
           for (const bool two : {false, true}) {
             if (part.skips()) continue;
-            of.check(shared_answer(*device, of.params, of.inputs, of.cache, most, two));
+            of.check(shared_answer(*device, of, most, two));
           }
         }
       }
@@ -197,10 +170,7 @@ TEST_CASE("Timed decode refuses what it is not compiled for", "[decode]") {
   Case params = heads_of(Scheme::gqa, 4, 2);
   params.head_dim = 32;
   const Given of(params, {5});
-  CHECK(tests::contains(tests::error_of([&] {
-                          paged_answer(*device, params, of.inputs, of.cache, {false, 1});
-                        }),
-                        "128"));
+  CHECK(tests::contains(tests::error_of([&] { paged_answer(*device, of, {false, 1}); }), "128"));
 }
 
 TEST_CASE("Latent decode equals double: lengths, pages, parts and heads", "[decode]") {
@@ -210,24 +180,24 @@ TEST_CASE("Latent decode equals double: lengths, pages, parts and heads", "[deco
     const Given of(heads_of(Scheme::mla, 16, 1, size), {0, 1, 65, 130});
     for (const How& how : {How{false, 1}, How{true, 3}}) {
       if (part.skips()) continue;
-      of.check(latent_answer(*device, of.inputs, of.cache, how));
+      of.check(latent_answer(*device, of, how));
     }
   }
   for (const int heads : {1, 64, 100, 128, 192}) {
     if (part.skips()) continue;
     const Given of(heads_of(Scheme::mla, heads, 1, 64), {70});
-    of.check(latent_answer(*device, of.inputs, of.cache, {false, 2}));
+    of.check(latent_answer(*device, of, {false, 2}));
   }
 }
 
 TEST_CASE("Latent decode: no order of the threads changes an answer", "[decode]") {
   const Given of(heads_of(Scheme::mla, 128, 1, 16), {100, 20});
-  const Answer first = latent_answer(*device_under_test(), of.inputs, of.cache, {true, 2});
+  const Answer first = latent_answer(*device_under_test(), of, {true, 2});
   for (const simt::ThreadOrder order :
        {simt::ThreadOrder::descending, simt::ThreadOrder::shuffled}) {
     for (const auto completion : {simt::Completion::latest, simt::Completion::seeded}) {
       const auto other = device_under_test(order, 3, completion);
-      CHECK(latent_answer(*other, of.inputs, of.cache, {true, 2}) == first);
+      CHECK(latent_answer(*other, of, {true, 2}) == first);
     }
   }
 }
