@@ -49,7 +49,8 @@ constexpr Edit kEdits[] = {
      "online_softmax(s, o, stats, set.to_natural, tiles, witness);"},
     {"flash-attention", "attention/flash_attention/flash_2.cu", "tile = next;",
      "tile = next; stats.l[0][0] = stats.l[0][1] = 0;"},
-    {"decode", "attention/kv_cache/paged/paged.cu", "simt::exp2_approx(before - after);", "1.0f;"},
+    {"decode", "attention/kv_cache/paged/paged.cu", "factor[half] = step.rescale;",
+     "factor[half] = 1.0f;"},
     {"decode", "attention/kv_cache/paged/paged.cu", "fmaf(stats.l[half], factor[half], tile_sum);",
      "stats.l[half] + tile_sum;"},
     {"moe-routing", "experts/moe_routing/routing.cu", "sum += gate[assignment] * y",
@@ -204,17 +205,12 @@ constexpr std::pair<std::string_view, std::string_view> kDefaults[] = {
     {"moe-routing", "experts/moe_routing/routing.cu"}};
 
 /// How a statement begins that does nothing but record.
-constexpr std::string_view kRecords[] = {"tape.note(",
-                                         "tape.seen(",
-                                         "note_sum(",
-                                         "probe.used(",
-                                         "probe.start(",
-                                         "probe.finish(",
-                                         "witness.asks(",
-                                         "witness.begin(",
-                                         "witness.output(",
-                                         "witness.softmax(",
-                                         "witness.template output<"};
+constexpr std::string_view kRecords[] = {
+    "tape.note(",      "tape.seen(",       "note_sum(",
+    "probe.used(",     "probe.start(",     "probe.finish(",
+    "loads(tape, ",    "note_item(",       "note_output<",
+    "note_step(",      "witness.asks(",    "witness.begin(",
+    "witness.output(", "witness.softmax(", "witness.template output<"};
 
 /// A statement of a source: its text from `at`, up to and with its semicolon.
 struct Statement {

@@ -7,6 +7,7 @@
 
 #include "kernels/attention/decode/cost.hpp"
 #include "kernels/attention/decode/params.hpp"
+#include "kernels/attention/kv_cache/paged/problem.hpp"
 #include "kernels/lessons.hpp"
 
 /// \file
@@ -35,28 +36,8 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
-/// A block's unit of work: keys of one request, for the query heads that share a K/V head.
-struct ItemTrace {
-  int request = 0;
-  int kv_head = 0, first_head = 0, heads = 0;
-  int first = 0, tokens = 0;  ///< of the request's
-  int split = 0, splits = 1;
-  int block = 0, order = 0;  ///< its block, and its number among the block's items
-  int tiles = 0;
-  int first_round = 0;  ///< tiles that the block took before
-  /// On a GPU: ns since the first began; under emulation, which has no time: items that its block had finished.
-  std::int64_t begin = 0, end = 0;
-  bool operator==(const ItemTrace&) const = default;
-};
-
-/// A tile's effect on the chosen head of the chosen request. Scaled scores, in natural units.
-struct StepTrace {
-  int item = 0, tile = 0;
-  int tokens = 0;
-  float tile_max = 0, m_before = 0, m_after = 0, rescale = 0, tile_sum = 0, l = 0;
-  float o = 0;  ///< the chosen component, undivided
-  bool operator==(const StepTrace&) const = default;
-};
+/// A block's unit of work, and a tile's effect on the chosen head of the chosen request, as the kernel records them.
+using paged::ItemTrace, paged::StepTrace;
 
 /// An item's result for the chosen head.
 struct PartTrace {

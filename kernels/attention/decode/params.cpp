@@ -71,7 +71,8 @@ void add_heads(lab::KnobTable<Params>& table) {
                 "mqa and mla one for all."},
                1, kMostHeads, true)
       .with("scheme", {"gqa"})
-      .retired_knob("head_dim", std::string("32"), "heads have 32 numbers; timed ones have 128");
+      .retired_knob("head_dim", std::string("32"),
+                    "heads have 32 numbers, mla's and timed ones 128");
 }
 
 void add_cache(lab::KnobTable<Params>& table) {
@@ -128,6 +129,7 @@ Case Params::of() const {
   return {.scheme = scheme,
           .heads = heads,
           .kv_heads = kv_heads,
+          .head_dim = scheme == Scheme::mla ? kLatentHeadDim : kHeadDim,
           .splits = splits,
           .page_size = kPageSize,
           .kv_dtype = kv_dtype,

@@ -32,8 +32,10 @@ inline constexpr int kMostHeads = 128;
 inline constexpr int kMostContext = 131072;
 inline constexpr int kMostBatch = 256;
 inline constexpr int kMostSplits = 64;
-/// Tokens of a page: a tile of the explained kernel.
+/// Tokens of a page: a tile of the explained kernel for heads.
 inline constexpr int kPageSize = 16;
+/// Numbers of a head; those of mla's heads before absorption, of which its one kernel's latent rows are made.
+inline constexpr int kHeadDim = 32, kLatentHeadDim = 128;
 
 struct Params {
   Scheme scheme = Scheme::gqa;

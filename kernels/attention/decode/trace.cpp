@@ -30,42 +30,25 @@ lab::Fields<Shape> shape_fields() {
 
 lab::Fields<ItemTrace> item_fields(const Trace& trace) {
   return lab::Fields<ItemTrace>()
+      .whole(TILESTEP_MEMBERS(ItemTrace, begin, end), 0, kMostClock)
+      .from_here(lab::kAhead)
       .whole("request", &ItemTrace::request, 0, static_cast<std::int64_t>(trace.tokens.size()) - 1)
-      .from(lab::kAhead)
       .whole("kv_head", &ItemTrace::kv_head, 0, trace.shape.cached_heads - 1)
-      .from(lab::kAhead)
       .whole("first_head", &ItemTrace::first_head, 0, trace.shape.heads - 1)
-      .from(lab::kAhead)
       .whole("heads", &ItemTrace::heads, 1, trace.shape.heads)
-      .from(lab::kAhead)
-      .whole("first", &ItemTrace::first, 0, kMostTokens)
-      .from(lab::kAhead)
-      .whole("tokens", &ItemTrace::tokens, 0, kMostTokens)
-      .from(lab::kAhead)
-      .whole("split", &ItemTrace::split, 0, kMostParts)
-      .from(lab::kAhead)
+      .whole(TILESTEP_MEMBERS(ItemTrace, first, tokens, tiles, first_round), 0, kMostTokens)
+      .whole(TILESTEP_MEMBERS(ItemTrace, split, order), 0, kMostParts)
       .whole("splits", &ItemTrace::splits, 1, kMostParts)
-      .from(lab::kAhead)
-      .whole("block", &ItemTrace::block, 0, trace.blocks - 1)
-      .from(lab::kAhead)
-      .whole("order", &ItemTrace::order, 0, kMostParts)
-      .from(lab::kAhead)
-      .whole("tiles", &ItemTrace::tiles, 0, kMostTokens)
-      .from(lab::kAhead)
-      .whole("first_round", &ItemTrace::first_round, 0, kMostTokens)
-      .from(lab::kAhead)
-      .whole(TILESTEP_MEMBERS(ItemTrace, begin, end), 0, kMostClock);
+      .whole("block", &ItemTrace::block, 0, trace.blocks - 1);
 }
 
 lab::Fields<StepTrace> step_fields(const Trace& trace) {
   return lab::Fields<StepTrace>()
+      .real(TILESTEP_MEMBERS(StepTrace, tile_max, m_before, m_after, rescale, tile_sum, l, o))
+      .from_here(lab::kAhead)
       .whole("item", &StepTrace::item, 0, static_cast<std::int64_t>(trace.items.size()) - 1)
-      .from(lab::kAhead)
       .whole("tile", &StepTrace::tile, 0, kMostTokens)
-      .from(lab::kAhead)
-      .whole("tokens", &StepTrace::tokens, 0, trace.shape.tile)
-      .from(lab::kAhead)
-      .real(TILESTEP_MEMBERS(StepTrace, tile_max, m_before, m_after, rescale, tile_sum, l, o));
+      .whole("tokens", &StepTrace::tokens, 0, trace.shape.tile);
 }
 
 lab::Fields<PartTrace> part_fields(const Trace& trace) {

@@ -1,7 +1,6 @@
 #include "kernels/attention/kv_cache/inputs.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <random>
 
@@ -31,6 +30,22 @@ void move_channels(Inputs& inputs, std::mt19937& generator) {
 }
 
 }  // namespace
+
+int Inputs::table_pitch() const {
+  std::size_t most = 1;
+  for (const auto& table : tables) most = std::max(most, table.size());
+  return static_cast<int>(most);
+}
+
+std::vector<int> Inputs::flat_tables() const {
+  const auto pitch = static_cast<std::size_t>(table_pitch());
+  std::vector<int> flat;
+  for (const auto& table : tables) {
+    flat.insert(flat.end(), table.begin(), table.end());
+    flat.insert(flat.end(), pitch - table.size(), -1);
+  }
+  return flat;
+}
 
 std::size_t Inputs::key_at(int page, int head, int slot) const {
   const auto row = (static_cast<std::size_t>(page) * static_cast<std::size_t>(layer.cached_heads) +
@@ -68,9 +83,7 @@ Inputs make_inputs(const Case& of, int pages, std::vector<int> contexts,
   inputs.contexts = std::move(contexts);
   inputs.tables = std::move(tables);
   const RowShape& row = inputs.layer.row;
-  // mla's query stands for one that meets a head's own key of head_dim + rope numbers, absorbed.
-  const int multiplied = row.latent > 0 ? row.latent / 4 + row.rope : row.key;
-  inputs.scale = 1 / std::sqrt(static_cast<double>(multiplied));
+  inputs.scale = score_scale(row);
   std::mt19937 generator = lab::generator_of(of.seed);
   const auto slots = static_cast<std::size_t>(pages) * static_cast<std::size_t>(inputs.page_size) *
                      static_cast<std::size_t>(inputs.layer.cached_heads);

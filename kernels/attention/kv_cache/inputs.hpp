@@ -21,6 +21,10 @@ struct Inputs {
   double scale = 1;  ///< of the scores, before exp
 
   int batch() const { return static_cast<int>(contexts.size()); }
+  /// Pages of the longest request, at least 1: the length of a row of the flat tables.
+  int table_pitch() const;
+  /// Rows of equal length; missing entries name a page that does not exist.
+  std::vector<int> flat_tables() const;
   /// Index of the first number of a token's key (value) of a K/V head.
   std::size_t key_at(int page, int head, int slot) const;
   std::size_t value_at(int page, int head, int slot) const;

@@ -20,7 +20,7 @@ class PagedKernels : public simt::KernelSet {
   /// mha, gqa and mqa over a paged cache: paged/problem.hpp. Throw Error for unsupported problems, Error
   /// (unavailable) on a GPU below compute capability 8.0.
   virtual void explain(simt::Device& device, const paged::Problem& problem,
-                       const paged::Arrays& arrays, const paged::Explanation& what) const = 0;
+                       const paged::Arrays& arrays, const simt::Tape& tape) const = 0;
   virtual void attend(simt::Device& device, const paged::Problem& problem,
                       const paged::Arrays& arrays) const = 0;
   /// The merge as a separate kernel.

@@ -1,5 +1,7 @@
 #include "kernels/attention/kv_cache/layer.hpp"
 
+#include <cmath>
+
 namespace tilestep::kv_cache {
 
 int Case::cached_heads() const {
@@ -19,6 +21,10 @@ RowShape row_shape(Scheme scheme, int head_dim) {
   if (scheme != Scheme::mla) return {head_dim, head_dim, 2 * head_dim, 0, 0};
   const int latent = 4 * head_dim, rope = head_dim / 2;
   return {latent + rope, latent, latent + rope, latent, rope};
+}
+
+double score_scale(const RowShape& row) {
+  return 1 / std::sqrt(static_cast<double>(row.latent > 0 ? row.latent / 4 + row.rope : row.key));
 }
 
 LayerShape layer_shape(const Case& of) {

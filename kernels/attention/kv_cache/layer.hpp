@@ -52,6 +52,9 @@ struct RowShape {
 };
 /// MLA keeps DeepSeek's proportions: a latent of four head dimensions and a rotary key of half of one.
 RowShape row_shape(Scheme scheme, int head_dim);
+/// 1 / sqrt of the numbers that a query meets: mla's stands for one that meets a head's own key of head_dim + rope
+/// numbers, absorbed.
+double score_scale(const RowShape& row);
 
 struct LayerShape {
   Scheme scheme = Scheme::gqa;

@@ -34,14 +34,6 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
-/// A request that the kernel attends for.
-struct RequestTrace {
-  int request = 0;  ///< its number
-  int tokens = 0;
-  std::vector<int> pages;  ///< as the kernel's block table has them
-  bool operator==(const RequestTrace&) const = default;
-};
-
 /// One block's reads for K/V head 0: pages of one request, or of several that share them.
 struct ItemTrace {
   int row = 0, rows = 1;          ///< of the requests: the first, and how many
@@ -79,8 +71,8 @@ struct Trace {
   int most_running = 1;
   std::vector<Served> serving;
   // The launch.
-  std::vector<RequestTrace> requests;
-  std::vector<ItemTrace> items;  ///< a step each
+  std::vector<Running> requests;  ///< with the pages that the kernel's block table has
+  std::vector<ItemTrace> items;   ///< a step each
   /// The item whose addresses were recorded: the first request's first, or the one with the stale page.
   int traced_item = 0;
   std::vector<GatherTrace> gathers;  ///< in the order of its tokens

@@ -146,35 +146,6 @@ std::vector<int> BlockTables::requests() const {
   return all;
 }
 
-namespace {
-
-/// Slots of each page that hold a token of some request.
-std::vector<int> filled_slots(const BlockTables& tables) {
-  std::vector<int> filled(static_cast<std::size_t>(tables.pool().pages()));
-  for (const int request : tables.requests()) {
-    const BlockTable& one = tables.table(request);
-    for (std::size_t i = 0; i < one.pages.size(); ++i) {
-      const int here =
-          std::min(one.tokens - static_cast<int>(i) * tables.page_size(), tables.page_size());
-      int& most = filled[static_cast<std::size_t>(one.pages[i])];
-      most = std::max(most, here);
-    }
-  }
-  return filled;
-}
-
-}  // namespace
-
-long long BlockTables::tokens() const {
-  long long sum = 0;
-  for (const int filled : filled_slots(*this)) sum += filled;
-  return sum;
-}
-
-long long BlockTables::empty_slots() const {
-  return static_cast<long long>(pool_.pages() - pool_.free_pages()) * page_size_ - tokens();
-}
-
 std::string BlockTables::broken() const {
   if (std::string pool = pool_.broken(); !pool.empty()) return pool;
   std::vector<int> named(static_cast<std::size_t>(pool_.pages()));

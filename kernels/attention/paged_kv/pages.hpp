@@ -86,10 +86,6 @@ class BlockTables {
   const BlockTable& table(int request) const;
   /// The present requests, in the order of their admission.
   std::vector<int> requests() const;
-  /// Tokens of all requests, those of a shared prefix once each.
-  long long tokens() const;
-  /// Slots of held pages without a token of any request.
-  long long empty_slots() const;
   /// The mismatch of tables and pool, in a sentence; empty: none. Every page is free or held by as many tables as the
   /// pool counts, no table names a page twice, and each has exactly the pages that its tokens need.
   std::string broken() const;

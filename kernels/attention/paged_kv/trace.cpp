@@ -27,43 +27,31 @@ lab::Fields<Happened> happened_fields() {
       .whole("pages", &Happened::pages, 0, kMostPool);
 }
 
-lab::Fields<Running> running_fields(int pool) {
+lab::Fields<Running> running_fields(const Trace& trace) {
   return lab::Fields<Running>()
       .whole("request", &Running::request, 0, kMostRequests)
       .whole("tokens", &Running::tokens, 0, kMostTokens)
-      .wholes("pages", &Running::pages, lab::kAnyCount, 0, pool - 1);
+      .wholes("pages", &Running::pages, lab::kAnyCount, 0, trace.pool - 1);
 }
 
 lab::Fields<Served> moment_fields(const Trace& trace) {
   return lab::Fields<Served>()
       .list("events", &Served::events, happened_fields())
-      .list("running", &Served::running, running_fields(trace.pool))
+      .list("running", &Served::running, running_fields(trace))
       .wholes("owner", &Served::owner, trace.pool, -1, kMostRequests)
       .wholes("holders", &Served::holders, trace.pool, 0, kMostBatch)
       .wholes("filled", &Served::filled, trace.pool, 0, trace.shape.page_size)
       .whole(TILESTEP_MEMBERS(Served, waiting, finished), 0, kMostRequests);
 }
 
-lab::Fields<RequestTrace> request_fields(const Trace& trace) {
-  return lab::Fields<RequestTrace>()
-      .whole("request", &RequestTrace::request, 0, kMostRequests)
-      .whole("tokens", &RequestTrace::tokens, 0, kMostTokens)
-      .wholes("pages", &RequestTrace::pages, lab::kAnyCount, 0, trace.pool - 1);
-}
-
 lab::Fields<ItemTrace> item_fields(const Trace& trace) {
   const auto rows = static_cast<std::int64_t>(trace.requests.size());
   return lab::Fields<ItemTrace>()
+      .from_here(lab::kAhead)
       .whole("row", &ItemTrace::row, 0, rows - 1)
-      .from(lab::kAhead)
       .whole("rows", &ItemTrace::rows, 1, [rows](const ItemTrace& item) { return rows - item.row; })
-      .from(lab::kAhead)
-      .whole("first_page", &ItemTrace::first_page, 0, kMostPool)
-      .from(lab::kAhead)
-      .whole("pages", &ItemTrace::pages, 0, kMostPool)
-      .from(lab::kAhead)
-      .whole("tokens", &ItemTrace::tokens, 0, kMostTokens)
-      .from(lab::kAhead);
+      .whole(TILESTEP_MEMBERS(ItemTrace, first_page, pages), 0, kMostPool)
+      .whole("tokens", &ItemTrace::tokens, 0, kMostTokens);
 }
 
 lab::Fields<GatherTrace> gather_fields(const Trace& trace) {
@@ -97,7 +85,7 @@ lab::Fields<Trace> trace_fields() {
       .whole("most_running", &Trace::most_running, 1, kMostBatch)
       .list("serving", &Trace::serving, moment_fields)
       .known_each(lab::kOneAStep)
-      .list("requests", &Trace::requests, request_fields)
+      .list("requests", &Trace::requests, running_fields)
       .known_each(when_launched)
       .list("items", &Trace::items, item_fields)
       .whole("traced_item", &Trace::traced_item, 0,

@@ -1,10 +1,9 @@
 // One launch of the kernel: the cache it reads, and its blocks over their tiles.
-#include "scenes/attention/decode/launch.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "scenes/attention/decode/scene.hpp"
 #include "scenes/shared/questions.hpp"
 #include "scenes/shared/words.hpp"
 
@@ -16,39 +15,39 @@ using words::counted;
 
 namespace {
 
-int tiles_for(int tokens, int tile) {
-  return (tokens + tile - 1) / tile;
+int cells_for(int tokens) {
+  return (tokens + kCell - 1) / kCell;
 }
 
 }  // namespace
 
 // ---- where the cursor is ------------------------------------------------------------------------------
 
-bool LaunchPicture::contradicted() const {
+bool DecodeScene::contradicted() const {
   return fails(report_, "result") &&
          !words::close(static_cast<double>(trace_.o), trace_.exact_o, 1e-2);
 }
 
-int LaunchPicture::round(Cursor cursor) const {
+int DecodeScene::round(Cursor cursor) const {
   return std::clamp(cursor.tile, 0, trace_.rounds());
 }
 
-int LaunchPicture::tiles_of(const ItemTrace& item, Cursor cursor) const {
+int DecodeScene::tiles_of(const ItemTrace& item, Cursor cursor) const {
   return std::clamp(round(cursor) - item.first_round, 0, item.tiles);
 }
 
-bool LaunchPicture::at_work(const ItemTrace& item, Cursor cursor) const {
+bool DecodeScene::at_work(const ItemTrace& item, Cursor cursor) const {
   const int now = round(cursor);
   return !merging(cursor) && !looking_back(cursor) && now > item.first_round &&
          now <= item.first_round + item.tiles;
 }
 
-bool LaunchPicture::has_chosen(const ItemTrace& item) const {
+bool DecodeScene::has_chosen(const ItemTrace& item) const {
   return item.request == trace_.request && trace_.head >= item.first_head &&
          trace_.head < item.first_head + item.heads;
 }
 
-const StepTrace* LaunchPicture::step_now(Cursor cursor) const {
+const StepTrace* DecodeScene::step_now(Cursor cursor) const {
   if (merging(cursor) || looking_back(cursor)) return nullptr;
   for (const StepTrace& step : trace_.steps) {
     const ItemTrace& item = trace_.items[static_cast<std::size_t>(step.item)];
@@ -59,7 +58,7 @@ const StepTrace* LaunchPicture::step_now(Cursor cursor) const {
 
 // ---- the picture --------------------------------------------------------------------------------------
 
-std::vector<std::string> LaunchPicture::block_names() const {
+std::vector<std::string> DecodeScene::block_names() const {
   std::vector<std::string> names;
   for (int block = 0; block < trace_.blocks; ++block) {
     if (trace_.blocks <= kMostNamed) {
@@ -72,22 +71,18 @@ std::vector<std::string> LaunchPicture::block_names() const {
   return names;
 }
 
-std::vector<std::string> LaunchPicture::request_names() const {
+std::vector<Axis> DecodeScene::launch_axes() const {
   std::vector<std::string> names;
   for (int r = 0; r < requests(); ++r) names.push_back(fmt::format("R{}", r));
-  return names;
-}
-
-std::vector<Axis> LaunchPicture::launch_axes() const {
   return {{.name = "place",
            .kind = Axis::band,
-           .count = tiles_for(*std::ranges::max_element(trace_.tokens), trace_.shape.tile),
+           .count = cells_for(std::ranges::max(trace_.tokens)),
            .align = 0,
            .least_slot = 3},
           {.name = "row",
            .kind = Axis::band,
            .count = requests(),
-           .names = request_names(),
+           .names = names,
            .align = 0,
            .least_slot = 4},
           {.name = "block",
@@ -103,13 +98,13 @@ std::vector<Axis> LaunchPicture::launch_axes() const {
            .ticks = true}};
 }
 
-State LaunchPicture::tile_state(int request, int place, Cursor cursor) const {
+State DecodeScene::tile_state(int request, int place, Cursor cursor) const {
   if (!reading(cursor)) return State::plain;
   // Over all K/V heads: done once some block has passed it and none is on it now.
   State state = State::to_come;
   const int tile = trace_.shape.tile;
   for (const ItemTrace& item : trace_.items) {
-    const int at = place * tile - item.first;
+    const int at = place * kCell - item.first;
     if (item.request != request || at < 0 || at >= item.tokens) continue;
     const int through = tiles_of(item, cursor);
     if (at_work(item, cursor) && at / tile == through - 1) return State::current;
@@ -118,9 +113,8 @@ State LaunchPicture::tile_state(int request, int place, Cursor cursor) const {
   return state;
 }
 
-Box LaunchPicture::cache(Cursor cursor) const {
-  const int tile = trace_.shape.tile;
-  const int longest = tiles_for(*std::ranges::max_element(trace_.tokens), tile);
+Box DecodeScene::cache(Cursor cursor) const {
+  const int longest = cells_for(std::ranges::max(trace_.tokens));
   const int rows = requests();
   Cells cells{items("entry", longest * rows)};
   cells.x = "place";
@@ -131,12 +125,12 @@ Box LaunchPicture::cache(Cursor cursor) const {
   for (int request = 0; request < rows; ++request) {
     const int tokens = trace_.tokens[static_cast<std::size_t>(request)];
     for (int place = 0; place < longest; ++place) {
-      const int first = place * tile;
+      const int first = place * kCell;
       const bool there = first < tokens;
-      // A partial tile shows its number of tokens.
-      cells.items.names.push_back(!there                  ? ""
-                                  : first + tile > tokens ? fmt::format("·{}", tokens - first)
-                                                          : std::to_string(first));
+      // A partial one shows its number of tokens.
+      cells.items.names.push_back(!there                   ? ""
+                                  : first + kCell > tokens ? fmt::format("·{}", tokens - first)
+                                                           : std::to_string(first));
       cells.items.tone.each.push_back(there ? tone_of(request) : std::uint8_t{0});
       cells.items.glyph.each.push_back(there ? kSolid : kHollow);
       cells.items.state.each.push_back(there ? tile_state(request, place, cursor) : State::to_come);
@@ -146,41 +140,53 @@ Box LaunchPicture::cache(Cursor cursor) const {
   cells.items.about = {{"request", {0, requests}}};
   return labelled(
       {"cache"}, box({"cache_rows"}, {cells}, {}, {.left = 2}),
-      text(fmt::format("cache by request, {} tokens per cell", tile), "cache, by request", "cache"),
+      text(fmt::format("cache by request, {} tokens per cell", kCell), "cache, by request",
+           "cache"),
       {.weight = 1.2f, .least_width = 8, .least_height = 2.1f, .place = Place::device_memory});
 }
 
-Box LaunchPicture::lanes(Cursor cursor) const {
-  SpanList list("lane", "round", "block", "request");
-  const int now = round(cursor);
-  std::vector<int> last(static_cast<std::size_t>(trace_.blocks));
+SpanList DecodeScene::block_spans(
+    Name name, Name x, Name lanes, double now,
+    const std::function<std::optional<SpanList::Bar>(const ItemTrace&)>& bar_of) const {
+  SpanList list(name, x, lanes, "request");
+  std::vector<double> last(static_cast<std::size_t>(trace_.blocks));
   for (std::size_t i = 0; i < trace_.items.size(); ++i) {
     const ItemTrace& item = trace_.items[i];
-    const int through = tiles_of(item, cursor);
-    if (through == 0) continue;
-    int& end = last[static_cast<std::size_t>(item.block)];
-    end = std::max(end, item.first_round + through);
-    const int request = item.request;
-    std::string name = fmt::format("R{} head {}", request, item.kv_head);
-    if (item.splits > 1) name += fmt::format(" part {}", item.split);
-    list.add({.lane = item.block,
-              .begin = double(item.first_round),
-              .end = double(item.first_round + through),
-              .state = at_work(item, cursor) ? State::current : State::plain,
-              .tone = tone_of(request),
-              .name = std::move(name),
-              .about = request,
-              .id = static_cast<int>(i),
-              .flags = has_chosen(item) && trace_.blocks <= kMostNamed ? kPicked : kNone});
+    std::optional<SpanList::Bar> bar = bar_of(item);
+    if (!bar) continue;
+    double& end = last[static_cast<std::size_t>(item.block)];
+    end = std::max(end, bar->end);
+    bar->lane = item.block;
+    bar->tone = tone_of(item.request);
+    bar->about = item.request;
+    bar->id = static_cast<int>(i);
+    list.add(*std::move(bar));
   }
-  int idle = static_cast<int>(trace_.items.size());
   for (int block = 0; block < trace_.blocks; ++block) {
-    const int end = last[static_cast<std::size_t>(block)];
+    const double end = last[static_cast<std::size_t>(block)];
     if (end < now) {
-      list.add({block, double(end), double(now), State::to_come, 0, "idle", -1, idle});
+      list.add({block, end, now, State::to_come, 0, "idle", -1,
+                static_cast<int>(trace_.items.size()) + block});
     }
-    ++idle;
   }
+  return list;
+}
+
+Box DecodeScene::lanes(Cursor cursor) const {
+  const int now = round(cursor);
+  const auto bar_of = [&](const ItemTrace& item) -> std::optional<SpanList::Bar> {
+    const int through = tiles_of(item, cursor);
+    if (through == 0) return std::nullopt;
+    std::string name = fmt::format("R{} head {}", item.request, item.kv_head);
+    if (item.splits > 1) name += fmt::format(" part {}", item.split);
+    return SpanList::Bar{
+        .begin = double(item.first_round),
+        .end = double(item.first_round + through),
+        .state = at_work(item, cursor) ? State::current : State::plain,
+        .name = std::move(name),
+        .flags = has_chosen(item) && trace_.blocks <= kMostNamed ? kPicked : kNone};
+  };
+  SpanList list = block_spans("lane", "round", "block", now, bar_of);
   return labelled(
       {"lanes"}, box({"lane_box"}, {list.made(now)}, {}, {.least_height = 2, .left = kLaneLeft}),
       text(fmt::format("{} of one launch, tile by tile", counted(trace_.blocks, "block")),
@@ -188,7 +194,7 @@ Box LaunchPicture::lanes(Cursor cursor) const {
       {.weight = 1, .least_width = 9, .least_height = 3.8f});
 }
 
-std::optional<Question> LaunchPicture::end_question() const {
+std::optional<Question> DecodeScene::end_question() const {
   const auto item =
       std::find_if(trace_.items.begin(), trace_.items.end(), [this](const ItemTrace& one) {
         return has_chosen(one) && one.first_round == 0 && one.first == 0 && one.tiles > 1;
@@ -207,7 +213,7 @@ std::optional<Question> LaunchPicture::end_question() const {
                                         counted(item->tiles, "tile"), trace_.shape.tile)));
 }
 
-std::optional<Question> LaunchPicture::busy_question(int round) const {
+std::optional<Question> DecodeScene::busy_question(int round) const {
   int before = 0, busy = 0;
   for (const ItemTrace& item : trace_.items) {
     before += round - 1 > item.first_round && round - 1 <= item.first_round + item.tiles ? 1 : 0;

@@ -16,10 +16,9 @@ using words::counted, words::significant;
 
 namespace {
 
-/// Tiles of the followed request.
-int decode_tiles(const decode::Trace& trace) {
-  const int tokens = trace.tokens[static_cast<std::size_t>(trace.request)];
-  return (tokens + trace.shape.tile - 1) / trace.shape.tile;
+/// Cells of the followed request.
+int swept_cells(const decode::Trace& trace) {
+  return (trace.tokens[static_cast<std::size_t>(trace.request)] + kCell - 1) / kCell;
 }
 
 }  // namespace
@@ -34,7 +33,7 @@ Extent DecodeScene::extent() const {
         .group = shape.heads / shape.cached_heads,
         .least_slot = 2},
        {.name = "cached", .kind = Axis::band, .count = shape.cached_heads, .least_slot = 2},
-       {.name = "swept", .kind = Axis::band, .count = decode_tiles(trace_), .least_slot = 2},
+       {.name = "swept", .kind = Axis::band, .count = swept_cells(trace_), .least_slot = 2},
        {.name = "swept_head", .kind = Axis::band, .count = shape.cached_heads, .least_slot = 2},
        {.name = "intensity", .high = 260, .fixed = true, .title = text("FLOP/B"), .ticks = true},
        {.name = "scheme_lane",
@@ -126,35 +125,36 @@ Box DecodeScene::heads(Cursor cursor) const {
                 {.weight = 1, .least_height = 6.5f});
 }
 
-/// The followed request's keys and values, a row per K/V head, a tile per cell: the query passes over them once.
+/// The followed request's keys and values, a row per K/V head, a page per cell: the query passes over them once.
 Box DecodeScene::sweep(Cursor cursor) const {
-  const int tiles = decode_tiles(trace_),
+  const int columns = swept_cells(trace_),
             tokens = trace_.tokens[static_cast<std::size_t>(trace_.request)];
   const int heads = trace_.shape.cached_heads, tile = trace_.shape.tile;
-  Cells cells{items("swept", tiles * heads)};
+  Cells cells{items("swept", columns * heads)};
   cells.x = "swept";
   cells.y = "swept_head";
-  cells.columns = cells.items.per_row = tiles;
-  cells.items.state.each.assign(static_cast<std::size_t>(tiles * heads), State::to_come);
+  cells.columns = cells.items.per_row = columns;
+  cells.items.state.each.assign(static_cast<std::size_t>(columns * heads), State::to_come);
   cells.items.tone.all = tone_of(trace_.request);
   std::vector<int> of_head;
   for (int h = 0; h < heads; ++h) {
-    for (int place = 0; place < tiles; ++place) {
-      const int first = place * tile;
-      cells.items.names.push_back(h > 0                   ? ""
-                                  : first + tile > tokens ? fmt::format("·{}", tokens - first)
-                                                          : std::to_string(first));
+    for (int place = 0; place < columns; ++place) {
+      const int first = place * kCell;
+      cells.items.names.push_back(h > 0                    ? ""
+                                  : first + kCell > tokens ? fmt::format("·{}", tokens - first)
+                                                           : std::to_string(first));
       of_head.push_back(h);
     }
   }
   for (const ItemTrace& item : trace_.items) {
     if (item.request != trace_.request) continue;
-    const int through = tiles_of(item, cursor);
-    for (int k = 0; k < through; ++k) {
-      const auto at = static_cast<std::size_t>(item.kv_head * tiles + item.first / tile + k);
+    const int through = tiles_of(item, cursor), taken = std::min(through * tile, item.tokens);
+    for (int first = 0; first < taken; first += kCell) {
+      const auto at =
+          static_cast<std::size_t>(item.kv_head * columns + (item.first + first) / kCell);
       if (at >= cells.items.state.each.size()) continue;
       cells.items.state.each[at] =
-          at_work(item, cursor) && k + 1 == through ? State::current : State::done;
+          at_work(item, cursor) && first / tile + 1 == through ? State::current : State::done;
     }
   }
   cells.items.about = {{"kv", {0, of_head}}};

@@ -164,7 +164,7 @@ Box DecodeScene::moved(Cursor cursor) const {
     written += through == item.tiles ? part_kb(trace_.shape, item) : 0;
     Now& request = now[static_cast<std::size_t>(item.request)];
     request.kb += (taken - before) * token_kb(trace_.shape);
-    if (taken > before) request.place = (item.first + before) / tile;
+    if (taken > before) request.place = (item.first + before) / kCell;
   }
   const auto band = [&](int lane, double width, SpanList::Bar bar, Way way = {}) {
     double& from = lane == 0 ? at : written;
@@ -245,11 +245,10 @@ std::string DecodeScene::explain(const View&, const Key& key) const {
     if (!said.empty()) return said;
   }
   if (key.is({"entry"}) && key.i >= 0 && key.i < std::ssize(trace_.tokens) && key.j >= 0) {
-    const int first = key.j * trace_.shape.tile,
-              tokens = trace_.tokens[static_cast<std::size_t>(key.i)];
+    const int first = key.j * kCell, tokens = trace_.tokens[static_cast<std::size_t>(key.i)];
     if (first >= tokens) return {};
-    return fmt::format("R{}, tokens {}–{} of {}", key.i, first,
-                       std::min(first + trace_.shape.tile, tokens) - 1, tokens);
+    return fmt::format("R{}, tokens {}–{} of {}", key.i, first, std::min(first + kCell, tokens) - 1,
+                       tokens);
   }
   if (key.is({"query_head"}) && key.i >= 0 && key.i < trace_.shape.heads) {
     const int group = trace_.shape.heads / trace_.shape.cached_heads;
@@ -273,8 +272,9 @@ std::string DecodeScene::explain(const View&, const Key& key) const {
     other.scheme = static_cast<decode::Scheme>(key.i);
     const decode::LayerShape layer = other.layer();
     return fmt::format(
-        "{}\n{} B per token and layer in 16 bits\n{} FLOP per byte", name_of(other.scheme),
-        decode::token_bytes(layer, decode::KvType::bf16),
+        "{}\n{} B per token and layer in 16 bits, heads of {}\n{} FLOP per byte",
+        name_of(other.scheme), decode::token_bytes(layer, decode::KvType::bf16),
+        other.of().head_dim,
         words::significant(decode::intensity(layer, decode::KvType::bf16, decode::Scales::token),
                            3));
   }

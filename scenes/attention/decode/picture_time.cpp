@@ -90,26 +90,14 @@ Box DecodeScene::chip() const {
 
 /// The blocks over the launch's time; under emulation over tiles, which give only the order.
 Box DecodeScene::clocks() const {
-  SpanList list("worked", "time", "time_block", "request");
   const double now = trace_.launch_end();
-  std::vector<double> last(static_cast<std::size_t>(trace_.blocks));
-  for (std::size_t i = 0; i < trace_.items.size(); ++i) {
-    const ItemTrace& item = trace_.items[i];
+  SpanList list = block_spans("worked", "time", "time_block", now, [this](const ItemTrace& item) {
     const decode::Trace::Worked worked = trace_.worked(item);
-    double& end = last[static_cast<std::size_t>(item.block)];
-    end = std::max(end, worked.end);
-    list.add(
-        {item.block, worked.begin, worked.end, State::plain, tone_of(item.request),
-         fmt::format("R{} head {}, {}", item.request, item.kv_head, counted(item.tiles, "tile")),
-         item.request, static_cast<int>(i)});
-  }
-  for (int block = 0; block < trace_.blocks; ++block) {
-    const double end = last[static_cast<std::size_t>(block)];
-    if (end < now) {
-      list.add({block, end, now, State::to_come, 0, "idle", -1,
-                static_cast<int>(trace_.items.size()) + block});
-    }
-  }
+    return SpanList::Bar{.begin = worked.begin,
+                         .end = worked.end,
+                         .name = fmt::format("R{} head {}, {}", item.request, item.kv_head,
+                                             counted(item.tiles, "tile"))};
+  });
   return labelled(
       {"clocks"},
       box({"clock_lanes"}, {list.made(now)}, {}, {.least_height = 2, .left = kLaneLeft}),

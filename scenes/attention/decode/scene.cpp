@@ -152,22 +152,22 @@ std::vector<Readout> DecodeScene::readouts(const View& view) const {
 // ---- the kernel -----------------------------------------------------------------------------------------
 
 SourceMark DecodeScene::source(const View& view) const {
-  const bool latent = trace_.shape.scheme == decode::Scheme::mla;
-  const char* const paged = latent ? "kernels/attention/decode/latent/latent_explained.cu"
-                                   : "kernels/attention/kv_cache/paged/paged.cu";
-  const char* const merge = latent ? paged : "kernels/attention/kv_cache/paged/merge.cu";
+  const char* const kernel = trace_.shape.scheme == decode::Scheme::mla
+                                 ? "kernels/attention/decode/latent/latent.cu"
+                                 : "kernels/attention/kv_cache/paged/paged.cu";
   const Cursor cursor = view.cursor;
   if (merging(cursor)) {
-    const auto lines = lab::source_marks(merge).lines({"weigh", "merge"});
-    SourceMark mark = source_mark(merge, lines, 1);
+    constexpr const char* kMerge = "kernels/attention/kv_cache/paged/merge.cu";
+    const auto lines = lab::source_marks(kMerge).lines({"weigh", "merge"});
+    SourceMark mark = source_mark(kMerge, lines, 1);
     for (const PartTrace& part : trace_.parts) {
       mark.values[lines[0]] =
           fmt::format("weight = {}", number(static_cast<double>(part.weight), 3));
     }
     return mark;
   }
-  const auto lines = lab::source_marks(paged).lines({"scores", "softmax", "values", "output"});
-  SourceMark mark = source_mark(paged, lines, reading(cursor) ? 2 : -1);
+  const auto lines = lab::source_marks(kernel).lines({"scores", "softmax", "values", "output"});
+  SourceMark mark = source_mark(kernel, lines, reading(cursor) ? 2 : -1);
   if (const StepTrace* step = reading(cursor) ? step_now(cursor) : nullptr) {
     mark.values[lines[0]] =
         fmt::format("tile max = {}", number(static_cast<double>(step->tile_max), 2));

@@ -1,13 +1,25 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "scenes/attention/decode/launch.hpp"
+#include "kernels/attention/decode/lesson.hpp"
+#include "scenes/picture/parts.hpp"
+#include "scenes/picture/role.hpp"
 #include "scenes/shared/scene_of.hpp"
 
 namespace tilestep::scenes {
+
+/// Tokens of a cell of the cache. With mla a block takes several at a time.
+inline constexpr int kCell = decode::kPageSize;
+/// The margin for the lanes' names, in heights of a line.
+inline constexpr float kLaneLeft = 4.5f;
+/// The most blocks that have a name and a frame each.
+inline constexpr int kMostNamed = 12;
+/// Parts of the chosen answer that have a row.
+inline constexpr int kMostParts = 4;
 
 /// A key as it is, and in four bits.
 struct KeyRow {
@@ -19,9 +31,8 @@ struct KeyRow {
 /// Decoding: the query heads that share a K/V head, the keys that they pass over, and their FLOP per byte. Beside them,
 /// before the first step, the costs of a prompt's rows, a batch and a step, by formula; then one launch: each request's
 /// cache, and the blocks over their tiles, whose parts are merged; at the end the chip with the blocks that it ran.
-class DecodeScene final : public SceneOf<decode::Trace>, LaunchPicture {
+class DecodeScene final : public SceneOf<decode::Trace> {
  public:
-  DecodeScene() : LaunchPicture(SceneOf::trace_, SceneOf::report_) {}
   TILESTEP_PICTURE_SCENE(decode)
 
   std::vector<Question> measured_questions(const lab::Report& bench) const override;
@@ -33,7 +44,44 @@ class DecodeScene final : public SceneOf<decode::Trace>, LaunchPicture {
   std::string sentence(Cursor cursor) const;
 
  private:
-  using SceneOf::report_, SceneOf::trace_;
+  // Where the cursor is, in launch.cpp.
+  /// Rounds of tiles so far, including the current one.
+  int round(Cursor cursor) const;
+  bool reading(Cursor cursor) const { return cursor.tile > 0; }
+  bool merging(Cursor cursor) const {
+    return trace_.merged && cursor.tile == trace_.answered() && cursor.tile > 0;
+  }
+  /// The answer is complete.
+  bool at_end(Cursor cursor) const { return cursor.tile >= trace_.answered(); }
+  bool looking_back(Cursor cursor) const { return cursor.tile >= trace_.length(); }
+  /// Tiles of an item so far.
+  int tiles_of(const decode::ItemTrace& item, Cursor cursor) const;
+  bool at_work(const decode::ItemTrace& item, Cursor cursor) const;
+  bool has_chosen(const decode::ItemTrace& item) const;
+  /// The chosen row's tile of this round; nullptr: none of its blocks has one.
+  const decode::StepTrace* step_now(Cursor cursor) const;
+  /// Whether the chosen O differs from the one in double by more than rounding.
+  bool contradicted() const;
+
+  // The launch, in launch.cpp.
+  int requests() const { return static_cast<int>(trace_.tokens.size()); }
+  std::uint8_t tone_of(int request) const { return picture::category_tone(request, requests()); }
+  std::vector<std::string> block_names() const;
+  std::vector<picture::Axis> launch_axes() const;
+  /// A row per request: its tokens, a page per cell.
+  picture::Box cache(Cursor cursor) const;
+  picture::State tile_state(int request, int place, Cursor cursor) const;
+  /// The blocks' items, in their requests' tones, as long as `bar_of` says; idle blocks until `now`.
+  picture::SpanList block_spans(
+      picture::Name name, picture::Name x, picture::Name lanes, double now,
+      const std::function<std::optional<picture::SpanList::Bar>(const decode::ItemTrace&)>& bar_of)
+      const;
+  /// The blocks over the tiles that they have taken.
+  picture::Box lanes(Cursor cursor) const;
+  /// After the first round: when does the block with the chosen row's first keys end?
+  std::optional<Question> end_question() const;
+  /// Before a round in which some blocks have nothing left.
+  std::optional<Question> busy_question(int round) const;
 
   double most_m() const;
   bool misweighed(const decode::PartTrace& part) const;

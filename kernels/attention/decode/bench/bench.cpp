@@ -135,20 +135,17 @@ class Bench : public CacheBench {
   }
 
   void add_ladder_tables(lab::Climb& climb) {
-    const lab::Column rate{"bandwidth", "bandwidth"};
-    const lab::Column p10 = real("p10", "", "GB/s", 0), p90 = real("p90", "", "GB/s", 0);
-    add_table(
-        "ladder_measured",
-        fmt::format("A step of decoding on {}: {}, {} query heads of {}, {} K/V heads",
-                    device.info().name, words_of(sizes_.step), sizes_.step.heads,
-                    sizes_.step.head_dim, sizes_.step.kv_heads),
-        {"rung", column("what_changed", "what changed"), "configuration",
-         lab::Column{"time", "time"}, rate, p10, p90, real("fraction", "of reading alone", "", 3),
-         real("cudnn_fraction", "of cuDNN", "", 3)},
-        climb.rungs);
+    add_table("ladder_measured",
+              fmt::format("A step of decoding on {}: {}, {} query heads of {}, {} K/V heads",
+                          device.info().name, words_of(sizes_.step), sizes_.step.heads,
+                          sizes_.step.row.key, sizes_.step.kv_heads),
+              timed_columns({"rung", column("what_changed", "what changed"), "configuration"},
+                            {real("fraction", "of reading alone", "", 3),
+                             real("cudnn_fraction", "of cuDNN", "", 3)}),
+              climb.rungs);
     add_table("peers", "Peers, in turn with them",
-              {lab::Column{"rung", "peer"}, column("what_changed", "what it does"), "configuration",
-               lab::Column{"time", "time"}, rate, p10, p90},
+              timed_columns({lab::Column{"rung", "peer"}, column("what_changed", "what it does"),
+                             "configuration"}),
               climb.peers);
     lab::Table bytes{"bytes",
                      "Bytes of a launch between L2 and DRAM",
@@ -195,12 +192,11 @@ class Bench : public CacheBench {
     }
     add_table(
         "formats", fmt::format("Formats of the cache: {}", words_of(sizes_.step)),
-        {lab::Column{"kv_dtype", "format"}, whole("page_size", "page"), lab::Column{"time", "time"},
-         lab::Column{"bandwidth", "bandwidth"}, real("p10", "", "GB/s", 0),
-         real("p90", "", "GB/s", 0), real("tokens", "tokens of a layer", "1/s", 0),
-         real("speedup", "of BF16", "", 2), real("dram_pipe", "DRAM busy", "%", 1),
-         real("issue_slots", "issue slots used", "%", 1),
-         real("alu_pipe", "integer and logic unit", "%", 1)},
+        timed_columns({lab::Column{"kv_dtype", "format"}, whole("page_size", "page")},
+                      {real("tokens", "tokens of a layer", "1/s", 0),
+                       real("speedup", "of BF16", "", 2), real("dram_pipe", "DRAM busy", "%", 1),
+                       real("issue_slots", "issue slots used", "%", 1),
+                       real("alu_pipe", "integer and logic unit", "%", 1)}),
         rows);
   }
 
@@ -217,7 +213,7 @@ class Bench : public CacheBench {
       const Scheme scheme = shared_by == 1       ? Scheme::mha
                             : step.kv_heads == 1 ? Scheme::mqa
                                                  : Scheme::gqa;
-      const LayerShape layer{scheme, step.heads, step.kv_heads, row_shape(scheme, step.head_dim)};
+      const LayerShape layer{scheme, step.heads, step.kv_heads, step.row};
       plan.cells = {{"scheme", lab::Cell(scheme)},
                     {"shared_by", lab::Cell(shared_by)},
                     {"batch", lab::Cell(step.batch)},
@@ -229,11 +225,11 @@ class Bench : public CacheBench {
       rows.push_back(std::move(timed));
     }
     add_table("schemes", "Query heads that share a K/V head",
-              {lab::Column{"scheme", "scheme"}, whole("shared_by", "query heads a K/V head"),
-               whole("batch"), whole("token_bytes", "cache of a token", "B"),
-               real("intensity", "intensity", "FLOP/B", 1), lab::Column{"time", "time"},
-               lab::Column{"bandwidth", "bandwidth"}, real("p10", "", "GB/s", 0),
-               real("p90", "", "GB/s", 0), real("tokens", "tokens of a layer", "1/s", 0)},
+              timed_columns(
+                  {lab::Column{"scheme", "scheme"}, whole("shared_by", "query heads a K/V head"),
+                   whole("batch"), whole("token_bytes", "cache of a token", "B"),
+                   real("intensity", "intensity", "FLOP/B", 1)},
+                  {real("tokens", "tokens of a layer", "1/s", 0)}),
               rows);
   }
 
@@ -242,50 +238,40 @@ class Bench : public CacheBench {
     Launching how;
   };
 
-  void climb_batches() {
+  /// Requests of one length, launched in several ways: a point for each value of a number of the step.
+  void climb_ways(const std::string& id, std::string title, Step step, const char* number,
+                  int Step::*member, const std::vector<int>& values, const std::vector<Way>& ways,
+                  double target) {
     std::vector<lab::Timed> rows;
-    for (const int batch : sizes_.batches) {
-      Step step = sizes_.step;
-      step.batch = batch;
-      step.ragged = false;
+    step.ragged = false;
+    for (const int value : values) {
+      step.*member = value;
       BenchProblem problem(device, kernels_, step);
       lab::LadderPlan plan = plan_for(step, true);
-      for (const Way& way : {Way{"a block each", {Cutting::even, 1}}, Way{"equal pieces", {}}}) {
-        plan.rungs.push_back(made(way.name, "batches", problem, way.how));
-      }
-      plan.cells = {{"batch", lab::Cell(batch)}};
-      keep(rows, climb(plan, 0.01));
+      for (const Way& way : ways) plan.rungs.push_back(made(way.name, id, problem, way.how));
+      plan.cells = {{number, lab::Cell(value)}};
+      keep(rows, climb(plan, target));
     }
-    add_table("batches", "Requests of one length: a block for each K/V head, against equal pieces",
-              {whole("batch"), lab::Column{"rung", "launching"}, lab::Column{"time", "time"},
-               lab::Column{"bandwidth", "bandwidth"}, real("p10", "", "GB/s", 0),
-               real("p90", "", "GB/s", 0)},
-              rows);
+    add_table(id, std::move(title),
+              timed_columns({whole(number), lab::Column{"rung", "launching"}}), rows);
+  }
+
+  void climb_batches() {
+    climb_ways("batches", "Requests of one length: a block for each K/V head, against equal pieces",
+               sizes_.step, "batch", &Step::batch, sizes_.batches,
+               {{"a block each", {Cutting::even, 1}}, {"equal pieces", {}}}, 0.01);
   }
 
   void climb_contexts() {
-    std::vector<lab::Timed> rows;
-    for (const int context : sizes_.contexts) {
-      Step step = sizes_.step;
-      step.batch = 1;
-      step.ragged = false;
-      step.context = context;
-      BenchProblem problem(device, kernels_, step);
-      lab::LadderPlan plan = plan_for(step, true);
-      for (const Way& way : {Way{"a block each", {Cutting::even, 1}}, Way{"pieces for all", {}},
-                             Way{"pieces of 256 tokens", {.least = kLeastTokens}},
-                             Way{"pieces of 256 tokens, second kernel",
-                                 {.merge_apart = true, .least = kLeastTokens}}}) {
-        plan.rungs.push_back(made(way.name, "contexts", problem, way.how));
-      }
-      plan.cells = {{"context", lab::Cell(context)}};
-      keep(rows, climb(plan, 0.008));
-    }
-    add_table("contexts", "One request alone",
-              {whole("context"), lab::Column{"rung", "launching"}, lab::Column{"time", "time"},
-               lab::Column{"bandwidth", "bandwidth"}, real("p10", "", "GB/s", 0),
-               real("p90", "", "GB/s", 0)},
-              rows);
+    Step alone = sizes_.step;
+    alone.batch = 1;
+    climb_ways(
+        "contexts", "One request alone", alone, "context", &Step::context, sizes_.contexts,
+        {{"a block each", {Cutting::even, 1}},
+         {"pieces for all", {}},
+         {"pieces of 256 tokens", {.least = kLeastTokens}},
+         {"pieces of 256 tokens, second kernel", {.merge_apart = true, .least = kLeastTokens}}},
+        0.008);
   }
 
   /// MLA, whose limit is the tensor cores: beside the same cache's bytes.
@@ -302,7 +288,8 @@ class Bench : public CacheBench {
         LatentProblem problem(device, step, sizes_.latent_heads);
         lab::LadderPlan plan = plan_for(step, false);
         plan.rate = lab::Rate::tflop_per_s;
-        plan.work = {.bytes_read = problem.bytes(), .flops = problem.flops()};
+        const double bytes = least_bytes(problem.step());
+        plan.work = {.bytes_read = bytes, .flops = attention_flops(problem.step())};
         plan.rate_id = "latent_rate";
         plan.cells = {{"page_size", lab::Cell(page_size)},
                       {"requests", lab::Cell(ragged ? "ragged" : "of one length")}};
@@ -321,7 +308,7 @@ class Bench : public CacheBench {
         lab::Climb climb = this->climb(plan, 0.01);
         for (lab::Timed& timed : climb.rungs) {
           if (timed.timed()) {
-            timed.cells["bandwidth"] = problem.bytes() / timed.time_ms.median / 1e6;
+            timed.cells["bandwidth"] = bytes / timed.time_ms.median / 1e6;
           }
         }
         keep(rows, std::move(climb));

@@ -35,7 +35,7 @@ __device__ __forceinline__ void fetch_rows(const Maps& maps, const Source& from,
   for (int panel = static_cast<int>(rank); panel < kPanels; panel += kBlocks) {
     const unsigned box =
         layout.tile(stage) + static_cast<unsigned>(panel * kBoxBytes + first_row * kPanelBytes);
-    const unsigned full = layout.full(stage, panel / kPanelsOfPart);
+    const unsigned full = layout.tiles().full(stage, panel / kPanelsOfPart);
     if (from.there == maps.rows_at_once) {
       fetch<kBlocks>(maps.rows, box, full, panel * kPanel, from.row);  // [step: copies]
       continue;
@@ -48,12 +48,12 @@ __device__ __forceinline__ void fetch_rows(const Maps& maps, const Source& from,
 }
 
 /// The copying warp's work.
-template <int kBlocks, class W>
+template <int kBlocks, class Tape>
 struct Producer {
   const Maps& maps;
   const Pieces& pieces;
   const Layout& layout;
-  W& witness;
+  const Tape& tape;
   unsigned rank;  ///< of the block in its cluster
 
   __device__ __forceinline__ int lane() const { return static_cast<int>(threadIdx.x) % 32; }
@@ -69,12 +69,13 @@ struct Producer {
       const int row = (lane() + 32 * i) * rows;
       if (row < kTile) mine[i] = look_up(piece, number, first + row);
     }
-    wait_for(layout.empty(stage), turn.parity() ^ 1);  // [step: waits-empty]
+    const Tiles tiles = layout.tiles();
+    tiles.producer_acquire(turn);  // [step: waits-empty]
     if (lane() == 0) {
       for (int part = 0; part < kParts; ++part) {
-        arrive_expecting(layout.full(stage, part), kPanelsOfPart * kBoxBytes);
+        arrive_expecting(tiles.full(stage, part), kPanelsOfPart * kBoxBytes);
       }
-      if (rank == 0) witness.asks(paged::kK, 0, min(kTile, piece.end - first) * kRow * 2);
+      if (rank == 0) loads(tape, paged::kK, min(kTile, piece.end - first) * kRow * 2);
     }
     __syncwarp();  // the barrier expects the bytes before they arrive
 #pragma unroll
@@ -84,7 +85,7 @@ struct Producer {
         fetch_rows<kBlocks>(maps, mine[i], layout, stage, row, rank);
       }
     }
-    ++turn.number;
+    turn.number += 2;
   }
   __device__ __forceinline__ Source look_up(const Piece& piece, int number, int token) const {
     if (token >= piece.end) return {0, 0};
@@ -93,30 +94,31 @@ struct Producer {
     const std::ptrdiff_t at =
         static_cast<std::ptrdiff_t>(piece.item.request) * task.table_pitch + entry;
     const int page = pieces.memory.table[at];
-    if (rank == 0) witness.looks_up(number, at);
+    if (rank == 0) loads(tape, task, number, paged::kTable, at * 4, 4);
     return {page * task.page_size + token - entry * task.page_size,
             min(maps.rows_at_once, piece.end - token)};
   }
   __device__ __forceinline__ void fetch_queries(const WorkItem& item, Turn& turn) const {
-    wait_for(layout.empty_q(), turn.parity() ^ 1);
+    const Queries queries = layout.queries();
+    queries.producer_acquire(turn);
     ++turn.number;
     if (lane() != 0) return;
-    arrive_expecting(layout.full_q(), kTileBytes);
+    arrive_expecting(queries.full(0), kTileBytes);
     const int row =
         item.request * pieces.task.heads + item.first_head + static_cast<int>(rank) * kHeadsOfBlock;
     for (int panel = 0; panel < kPanels; ++panel) {
-      fetch(maps.q, layout.q() + static_cast<unsigned>(panel * kBoxBytes), layout.full_q(),
+      fetch(maps.q, layout.q() + static_cast<unsigned>(panel * kBoxBytes), queries.full(0),
             panel * kPanel, row);
     }
-    witness.asks(paged::kQ, 0, min(item.heads, kHeadsOfBlock) * kRow * 2);
+    const int heads = item.heads - static_cast<int>(rank) * kHeadsOfBlock;
+    loads(tape, paged::kQ, min(heads, kHeadsOfBlock) * kRow * 2);
   }
   __device__ __forceinline__ void run() {
-    Turn turns[2];
+    Turn turns[2] = {{0}, {1}};
     Turn turn_q;
     for (int number = pieces.first; number < pieces.end; ++number) {
       const Piece piece = pieces[number];
       const int tiles = piece.tiles(kTile);
-      witness.begin(number, piece.item, tiles, rank == 0 && lane() == 0);
       if (tiles == 0) continue;
       fetch_queries(piece.item, turn_q);
       for (int tile = 0; tile < tiles; tile += 2) {
@@ -136,16 +138,15 @@ struct Rows {
 };
 
 /// kGroup: which warpgroup this is, which tile of two and which half of O's columns it has.
-template <int kBlocks, int kGroup, class W>
+template <int kBlocks, int kGroup, class Tape>
 struct Consumer {
   const Layout& layout;
   const Task& task;
   const Memory& memory;
   simt::Shared<float> stats;  ///< [warpgroups × 64]
-  W& witness;
+  const Tape& tape;
   unsigned rank;  ///< of the block in its cluster: which 64 heads it has
-  int number = 0;
-  Turn turns[2] = {};
+  Turn turns[2] = {{0}, {1}};
   Turn turn_q = {};
   Rows rows = {};
 
@@ -166,8 +167,8 @@ struct Consumer {
     wgmma_begin();
 #pragma unroll
     for (int part = 0; part < kParts; ++part) {
-      wait_for(layout.full(kGroup, part), turns[kGroup].parity());  // [step: waits]
-      issue_scores(s, layout.q(), layout.tile(kGroup), part);       // [step: scores]
+      layout.tiles().consumer_wait(turns[kGroup], part);       // [step: waits]
+      issue_scores(s, layout.q(), layout.tile(kGroup), part);  // [step: scores]
     }
     wgmma_commit();
     wgmma_wait<0>();
@@ -188,56 +189,62 @@ struct Consumer {
       best[half] = max_of_row(most);
     }
   }
-  /// Rows' maxima over both tiles.
-  __device__ __forceinline__ void share(float (&best)[2]) const {
+  /// The other warpgroup's number of each row. All must meet again before the next exchange.
+  __device__ __forceinline__ void exchange(const float (&mine)[2], float (&other)[2]) const {
     if (lane() % 4 == 0) {
-      stats[kGroup * kHeadsOfBlock + row(0)] = best[0];
-      stats[kGroup * kHeadsOfBlock + row(1)] = best[1];
+      stats[kGroup * kHeadsOfBlock + row(0)] = mine[0];
+      stats[kGroup * kHeadsOfBlock + row(1)] = mine[1];
     }
     meet(0);  // both have written theirs
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      best[half] = fmaxf(best[half], stats[(kGroup ^ 1) * kHeadsOfBlock + row(half)]);
+      other[half] = stats[(kGroup ^ 1) * kHeadsOfBlock + row(half)];
     }
   }
-  /// Scores become weights, relative to the new maxima; O must be multiplied by `factor`.
-  __device__ __forceinline__ void weigh(Scores& s, const float (&own)[2], const float (&best)[2],
-                                        float (&factor)[2], int tile, int there) {
+  /// Scores become weights, relative to the maxima of both tiles; O must be multiplied by `factor`.
+  __device__ __forceinline__ void weigh(Scores& s, const float (&best)[2], float (&factor)[2],
+                                        float (&sum)[2]) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const float before = rows.m[half];
-      const float after = fmaxf(before, best[half]);
-      factor[half] = exp2_approximate(before - after);
-      float sum = 0;
+      const auto step = simt::raise_maximum<simt::BinaryExp, true>(rows.m[half], best[half]);
+      factor[half] = step.rescale;
+      sum[half] = 0;
 #pragma unroll
       for (int j = 0; j < kTile / 8; ++j) {
 #pragma unroll
         for (int i = 4 * j + 2 * half; i < 4 * j + 2 * half + 2; ++i) {
-          s[i] = exp2_approximate(s[i] - after);  // [step: weights]
-          sum += s[i];
+          s[i] = step.weight(s[i]);  // [step: weights]
+          sum[half] += s[i];
         }
       }
-      rows.m[half] = after;
-      rows.l[half] = fmaf(rows.l[half], factor[half], sum);
-      if constexpr (W::kRecords) {
-        record(half, own[half], before, factor[half], sum_of_row(sum), tile, there);
-      }
+      rows.l[half] = fmaf(rows.l[half], factor[half], sum[half]);
     }
   }
-  __device__ __forceinline__ void record(int half, float own, float before, float factor, float sum,
-                                         int tile, int there) const {
-    const float l = sum_of_row(rows.l[half]);
-    if (witness.row != row_of_item(half) || lane() % 4 != 0 || there == 0) return;
-    witness.steps[static_cast<std::ptrdiff_t>(number) * witness.step_pitch + tile] = {
-        own * kLn2, before * kLn2, rows.m[half] * kLn2, factor, sum, l, 0, min(there, kTile)};
+  /// Both tiles' effect on the followed row, by the first warpgroup.
+  __device__ void note_pair(const TileOfItem& of, const float (&best)[2], const float (&before)[2],
+                            const float (&factor)[2], const float (&mine)[2]) const {
+    float sum[2], l[2], other_sum[2], other_l[2];
+    for (int half = 0; half < 2; ++half) {
+      sum[half] = sum_of_row(mine[half]);
+      l[half] = sum_of_row(rows.l[half]);
+    }
+    exchange(sum, other_sum);
+    meet(1);
+    exchange(l, other_l);
+    meet(1);
+    for (int half = 0; half < 2; ++half) {
+      if (kGroup != 0 || lane() % 4 != 0 || of.row != row_of_item(half)) continue;
+      note_step(tape, task, of, best[half], before[half], rows.m[half], factor[half],
+                sum[half] + other_sum[half], l[half] + other_l[half]);
+    }
   }
-  __device__ __forceinline__ void record_output(const Outputs& o, int tile) const {
-    const int column = witness.component - kGroup * kColumns;
+  /// … and its component after them, by the thread that holds it.
+  __device__ void note_output(const TileOfItem& of, const Outputs& o) const {
+    const int column = task.followed.component - kGroup * kColumns;
     for (int i = 0; i < kColumns / 2; ++i) {
       const bool here =
-          i / 4 * 8 + lane() % 4 * 2 + i % 2 == column && witness.row == row_of_item(i / 2 % 2);
-      if (!here) continue;
-      witness.steps[static_cast<std::ptrdiff_t>(number) * witness.step_pitch + tile].o = o[i];
+          i / 4 * 8 + lane() % 4 * 2 + i % 2 == column && of.row == row_of_item(i / 2 % 2);
+      if (here) tape.put(paged::kOutputs, of.at(task.followed), o[i]);
     }
   }
   /// Adds both tiles' parts to its own columns, and releases each stage once it is read.
@@ -247,20 +254,20 @@ struct Consumer {
     if (second) {
       multiply(o, p, 1);
       wgmma_wait<1>();
-      release_to_all<kBlocks>(layout.empty(0), rank);
+      release_to_all<kBlocks>(layout.tiles(), 0, rank);
     }
     wgmma_wait<0>();
     settle(o);
-    release_to_all<kBlocks>(layout.empty(second ? 1 : 0), rank);  // [step: releases]
-    ++turns[0].number;
-    if (second) ++turns[1].number;
+    release_to_all<kBlocks>(layout.tiles(), second ? 1 : 0, rank);  // [step: releases]
+    turns[0].number += 2;
+    if (second) turns[1].number += 2;
   }
   __device__ __forceinline__ void multiply(Outputs& o, const Weights& p, int stage) const {
     if (stage == kGroup) {
       issue_own(o, p, layout.tile(stage), kGroup);  // [step: values]
     } else {
       for (int part = 0; part < kParts; ++part) {
-        wait_for(layout.full(stage, part), turns[stage].parity());
+        layout.tiles().consumer_wait(turns[stage], part);
       }
       issue_other(o, layout.weights(stage), layout.tile(stage), kGroup);
     }
@@ -268,16 +275,18 @@ struct Consumer {
   }
 
   /// All tiles of an item, two at a time.
-  __device__ __forceinline__ void attend(Outputs& o, const Piece& piece) {
+  __device__ __forceinline__ void attend(Outputs& o, const Piece& piece, int number) {
     const int tiles = piece.tiles(kTile);
     if (tiles == 0) return;
-    wait_for(layout.full_q(), turn_q.parity());
+    layout.queries().consumer_wait(turn_q);
     for (int tile = 0; tile < tiles; tile += 2) {
-      const int there = max(piece.end - piece.first - (tile + kGroup) * kTile, 0);
+      const int left = piece.end - piece.first - tile * kTile;
+      const int there = max(left - kGroup * kTile, 0);
       Scores s;
       float own[2] = {-INFINITY, -INFINITY};
       float best[2];
       float factor[2];
+      float sum[2];
       Weights p;
       if (there > 0) {
         score(s, own, there);
@@ -285,11 +294,12 @@ struct Consumer {
 #pragma unroll
         for (int i = 0; i < kTile / 2; ++i) s[i] = -INFINITY;
       }
-      if (tile + 2 >= tiles) release(layout.empty_q());
-      best[0] = own[0];
-      best[1] = own[1];
-      share(best);
-      weigh(s, own, best, factor, tile + kGroup, there);
+      if (tile + 2 >= tiles) layout.queries().consumer_release(0);
+      exchange(own, best);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) best[half] = fmaxf(own[half], best[half]);
+      const float before[2] = {rows.m[0], rows.m[1]};
+      weigh(s, best, factor, sum);  // [step: softmax]
       pack_weights(p, s);
       if (there > 0) show_weights(p, layout.weights(kGroup));
       publish_to_async_proxy();
@@ -299,25 +309,25 @@ struct Consumer {
       }
       meet(1);  // both have written their weights, and read each other's maxima
       add_values(o, p, tile + 1 < tiles);
-      if constexpr (W::kRecords) record_output(o, min(tile + 1, tiles - 1));
+      if constexpr (Tape::kRecords) {
+        const TileOfItem of(task.followed, piece.item, number, tile / 2, min(left, kPair));
+        note_pair(of, best, before, factor, sum);
+        note_output(of, o);
+      }
     }
     ++turn_q.number;
   }
 
   /// Stores O and log-sum-exp, or the item's part of them.
   __device__ __forceinline__ void finish(const Outputs& o, const WorkItem& item) {
-    float l[2] = {sum_of_row(rows.l[0]), sum_of_row(rows.l[1])};
-    if (lane() % 4 == 0) {
-      stats[kGroup * kHeadsOfBlock + row(0)] = l[0];
-      stats[kGroup * kHeadsOfBlock + row(1)] = l[1];
-    }
-    meet(0);  // both have written their sums
+    const float l[2] = {sum_of_row(rows.l[0]), sum_of_row(rows.l[1])};
+    float other[2];
+    exchange(l, other);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      l[half] += stats[(kGroup ^ 1) * kHeadsOfBlock + row(half)];
-      if (row_of_item(half) < item.heads) store_row(o, item, half, l[half]);
+      if (row_of_item(half) < item.heads) store_row(o, item, half, l[half] + other[half]);
     }
-    meet(1);  // both have read them
+    meet(1);  // both have read the sums
   }
   __device__ __forceinline__ void store_row(const Outputs& o, const WorkItem& item, int half,
                                             float l) const {
@@ -330,11 +340,11 @@ struct Consumer {
         simt::as<float2>(memory.part_o + (at * kLatent + column + 8 * j))[0] =
             make_float2(o[4 * j + 2 * half], o[4 * j + 2 * half + 1]);
       }
-      witness.asks(paged::kParts, 1, kColumns);
+      stores(tape, paged::kParts, kColumns);
       if (!speaks) return;
       memory.part_m[at] = rows.m[half] * kLn2;
       memory.part_l[at] = l;
-      witness.asks(paged::kParts, 1, 8);
+      stores(tape, paged::kParts, 8);
       return;
     }
     const float inverse = l > 0 ? 1 / l : 0;
@@ -345,26 +355,30 @@ struct Consumer {
       simt::as<unsigned>(memory.o + (head * kLatent + column + 8 * j))[0] =
           pack_bf16(o[4 * j + 2 * half] * inverse, o[4 * j + 2 * half + 1] * inverse);
     }
-    witness.asks(paged::kO, 1, kColumns / 2);
+    stores(tape, paged::kO, kColumns / 2);
     if (!speaks) return;
     memory.lse[head] = l > 0 ? fmaf(rows.m[half], kLn2, logf(l)) : -INFINITY;
-    witness.asks(paged::kLse, 1, 4);
+    stores(tape, paged::kLse, 4);
   }
 };
 
-template <int kBlocks, int kGroup, class W>
+template <int kBlocks, int kGroup, class Tape>
 __device__ __forceinline__ void consume(const Pieces& pieces, const Layout& layout,
-                                        simt::Shared<float> stats, unsigned rank, W& witness) {
-  Consumer<kBlocks, kGroup, W> c{layout, pieces.task, pieces.memory, stats, witness, rank};
-  const bool speaks = rank == 0 && threadIdx.x == kWarpgroup;
-  for (c.number = pieces.first; c.number < pieces.end; ++c.number) {
-    const Piece piece = pieces[c.number];
-    witness.begin(c.number, piece.item, piece.tiles(kTile), false);
+                                        simt::Shared<float> stats, unsigned rank,
+                                        const Tape& tape) {
+  Consumer<kBlocks, kGroup, Tape> c{layout, pieces.task, pieces.memory, stats, tape, rank};
+  for (int number = pieces.first; number < pieces.end; ++number) {
+    const Piece piece = pieces[number];
+    const int order = number - pieces.first;
+    const long long begin = paged::SIMT_BACKEND::now<Tape>(order);
     c.rows = {};
     Outputs o = {};
-    c.attend(o, piece);
+    c.attend(o, piece, number);
     c.finish(o, piece.item);  // [step: output]
-    witness.end(c.number, speaks);
+    if (rank == 0 && threadIdx.x == kWarpgroup) {
+      note_item(tape, number, piece, static_cast<int>(blockIdx.x) / kBlocks, order,
+                piece.tiles(kPair), begin);
+    }
   }
 }
 
@@ -373,19 +387,14 @@ __device__ __forceinline__ void consume(const Pieces& pieces, const Layout& layo
 /// Initializes the barriers. Tiles are released by the reading warps of all the cluster's blocks.
 template <int kBlocks>
 __device__ __forceinline__ void make_barriers(const Layout& layout) {
-  constexpr int kReaders = kConsumers * kWarpgroup / 32;  // warps
-  barrier_init(layout.full_q(), 1);
-  barrier_init(layout.empty_q(), kReaders);
-  for (int stage = 0; stage < 2; ++stage) {
-    for (int part = 0; part < kParts; ++part) barrier_init(layout.full(stage, part), 1);
-    barrier_init(layout.empty(stage), kBlocks * kReaders);
-  }
+  layout.queries().init(kReaders);
+  layout.tiles().init(kBlocks * kReaders);
   publish_barriers();
 }
 
-template <int kBlocks, class W>
+template <int kBlocks, class Tape>
 __global__ void __launch_bounds__(kThreads, 1)
-    latent(const __grid_constant__ Maps maps, Memory memory, Task task, W witness) {
+    latent(const __grid_constant__ Maps maps, Memory memory, Task task, Tape tape) {
   int slack = 0;
   const Layout layout = lay_out(slack);
   const auto stats = simt::dynamic_shared<float>(
@@ -406,14 +415,14 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (group == 0) {
     keep_registers<kProducerRegisters>();
     if (threadIdx.x < 32) {
-      Producer<kBlocks, W>{maps, pieces, layout, witness, rank}.run();
+      Producer<kBlocks, Tape>{maps, pieces, layout, tape, rank}.run();
     }
   } else {
     take_registers<kConsumerRegisters>();
     if (group == 1) {
-      consume<kBlocks, 0>(pieces, layout, stats, rank, witness);
+      consume<kBlocks, 0>(pieces, layout, stats, rank, tape);
     } else {
-      consume<kBlocks, 1>(pieces, layout, stats, rank, witness);
+      consume<kBlocks, 1>(pieces, layout, stats, rank, tape);
     }
   }
   if constexpr (kBlocks == 2) cluster_barrier();  // no block ends before the other is done

@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// Building blocks of the latent kernel: the layout of shared memory, the phases of its barriers, the two products.
+/// Building blocks of the latent kernel: the layout of shared memory, the two products.
 
 #include <cmath>
 #include <cstddef>
@@ -9,14 +9,16 @@
 
 #include "kernels/attention/decode/latent/problem.hpp"
 #include "kernels/attention/kv_cache/paged/merge.cu"
-#include "kernels/base/simt/hopper.hpp"
+#include "kernels/base/simt/ring.hpp"
+#include "kernels/base/simt/softmax_step.hpp"
 
 namespace tilestep::decode::latent::SIMT_BACKEND {
 
 using namespace simt::hopper;
 using paged::WorkItem;
-using paged::SIMT_BACKEND::kAllLanes, paged::SIMT_BACKEND::kLn2, paged::SIMT_BACKEND::kLog2e;
-using paged::SIMT_BACKEND::kPieceBytes;
+using paged::SIMT_BACKEND::kAllLanes, paged::SIMT_BACKEND::kLn2, paged::SIMT_BACKEND::kPieceBytes;
+using paged::SIMT_BACKEND::loads, paged::SIMT_BACKEND::stores, paged::SIMT_BACKEND::TileOfItem;
+using paged::SIMT_BACKEND::max_of_row, paged::SIMT_BACKEND::sum_of_row;
 using paged::SIMT_BACKEND::Memory, paged::SIMT_BACKEND::Task, paged::SIMT_BACKEND::Piece;
 using paged::SIMT_BACKEND::Pieces, paged::SIMT_BACKEND::kKeptPieces;
 
@@ -32,7 +34,11 @@ constexpr int kColumns = kLatent / kConsumers;  ///< of O, per warpgroup
 constexpr int kAlignment = 1024;                ///< what the swizzle's pattern takes
 /// A tile arrives in parts, so that scores begin when the first is ready.
 constexpr int kParts = 3, kPanelsOfPart = kPanels / kParts;
-constexpr int kBarriers = 4 + 2 * kParts;
+/// Stages of tiles, and of Q. The two tiles' stages take turns of their own: an item's last tile may be a first one.
+using Tiles = Ring<Count<2>, kParts>;
+using Queries = Ring<Count<1>>;
+constexpr int kBarriers = Queries::barriers_of(1) + Tiles::barriers_of(2);
+constexpr int kReaders = kConsumers * kWarpgroup / 32;  ///< warps that empty a stage
 /// Q, two tiles, the barriers, each consumer's maxima and sums, the block's first items, and room for alignment.
 constexpr int kStatsBytes = kConsumers * kHeadsOfBlock * 4;
 constexpr int kSharedBytes =
@@ -55,15 +61,10 @@ struct Layout {
   __device__ __forceinline__ unsigned weights(int stage) const {
     return tile(stage) + static_cast<unsigned>((kPanels - 1) * kBoxBytes);
   }
-  __device__ __forceinline__ unsigned barrier(int number) const {
-    return at(3 * kTileBytes + number * 8);
+  __device__ __forceinline__ Queries queries() const { return {at(3 * kTileBytes)}; }
+  __device__ __forceinline__ Tiles tiles() const {
+    return {at(3 * kTileBytes + 8 * Queries::barriers_of(1))};
   }
-  __device__ __forceinline__ unsigned full_q() const { return barrier(0); }
-  __device__ __forceinline__ unsigned empty_q() const { return barrier(1); }
-  __device__ __forceinline__ unsigned full(int stage, int part) const {
-    return barrier(4 + stage * kParts + part);
-  }
-  __device__ __forceinline__ unsigned empty(int stage) const { return barrier(2 + stage); }
   /// Bytes from the base on: floats that the consumers exchange, and the items.
   static constexpr int stats() { return 3 * kTileBytes + kBarriers * 8; }
   static constexpr int pieces() { return stats() + kStatsBytes; }
@@ -76,34 +77,21 @@ __device__ __forceinline__ Layout lay_out(int& slack) {
   const Layout layout{(raw + kAlignment - 1) / kAlignment * kAlignment};
   slack = static_cast<int>(layout.base - raw);
   name_shared(layout.q(), kTileBytes, "Q", 0);
-  name_shared(layout.full_q(), 8, "full Q", 0);
-  name_shared(layout.empty_q(), 8, "empty Q", 0);
   for (int stage = 0; stage < 2; ++stage) {
     name_shared(layout.tile(stage), kTileBytes, "tile", stage);
-    for (int part = 0; part < kParts; ++part) {
-      name_shared(layout.full(stage, part), 8, "full", stage * kParts + part);
-    }
-    name_shared(layout.empty(stage), 8, "empty", stage);
   }
+  layout.queries().name("full Q", "empty Q");
+  layout.tiles().name("full", "empty");
   return layout;
 }
 
-/// How often a stage, or Q's buffer, has been used: this gives the parity of its phase.
-struct Turn {
-  int number = 0;
-  __device__ __forceinline__ unsigned parity() const { return static_cast<unsigned>(number) % 2; }
-};
-
-/// This warp is done with the buffer that the barrier guards.
-__device__ __forceinline__ void release(unsigned barrier) {
-  if (threadIdx.x % 32 == 0) arrive(barrier);
-}
-/// … and signals all blocks that copy there.
+/// This warp is done with a tile: signals all blocks that copy there.
 template <int kBlocks>
-__device__ __forceinline__ void release_to_all(unsigned barrier, unsigned rank) {
-  if (threadIdx.x % 32 != 0) return;
-  arrive(barrier);
-  if constexpr (kBlocks == 2) arrive_at(barrier, rank ^ 1);
+__device__ __forceinline__ void release_to_all(const Tiles& tiles, int stage, unsigned rank) {
+  tiles.consumer_release(stage);
+  if constexpr (kBlocks == 2) {
+    if (threadIdx.x % 32 == 0) arrive_at(tiles.empty(stage), rank ^ 1);
+  }
 }
 
 /// Of Q, and of the cache in boxes of as many rows as lie together, and of one.
@@ -172,15 +160,6 @@ __device__ __forceinline__ void show_weights(const Weights& p, unsigned panel) {
     const int chunk = simt::swizzled_chunk(row, 2 * step + lane / 16);
     stmatrix_x4(panel + static_cast<unsigned>(chunk * 16), p[step]);
   }
-}
-
-__device__ __forceinline__ float max_of_row(float x) {
-  x = fmaxf(x, __shfl_xor_sync(kAllLanes, x, 1));
-  return fmaxf(x, __shfl_xor_sync(kAllLanes, x, 2));
-}
-__device__ __forceinline__ float sum_of_row(float x) {
-  x += __shfl_xor_sync(kAllLanes, x, 1);
-  return x + __shfl_xor_sync(kAllLanes, x, 2);
 }
 
 }  // namespace tilestep::decode::latent::SIMT_BACKEND

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/attention/decode/cost.hpp"
+#include "kernels/attention/decode/latent/problem.hpp"
 #include "kernels/attention/decode/run/run.hpp"
 #include "kernels/base/lab/plural.hpp"
 
@@ -12,8 +13,8 @@ namespace tilestep::decode {
 namespace {
 
 /// The most that one run explains: floating-point operations of whole tiles, tiles that a block takes in sequence,
-/// tiles of a request that can be drawn, and requests.
-constexpr double kMostFlops = 4e7;
+/// tiles of a request that can be drawn, and requests. Emulated wgmma does more of them than mma in the same time.
+constexpr double kMostFlops = 4e7, kMostLatentFlops = 1.2e8;
 constexpr int kMostTiles = 40;
 constexpr int kMostShownTokens = 4608;
 constexpr int kMostShownBatch = 8;
@@ -23,13 +24,16 @@ std::int64_t lines_of(const Params& params) {
   return params.broken == Break::repeat_kv ? params.heads : params.of().cached_heads();
 }
 
-/// Tensor cores process sixteen queries at a time, however few there are.
+/// Tensor cores process sixteen queries at a time, with mla 64, however few there are.
 double work_of(const Params& params) {
-  constexpr std::int64_t kRows = 16;
+  constexpr std::int64_t kRows = 16, kBlockRows = latent::kHeadsOfBlock;
   const LayerShape layer = params.layer();
   const std::int64_t lines = lines_of(params), group = params.heads / lines;
+  const std::int64_t rows = params.scheme == Scheme::mla
+                                ? (group + kBlockRows - 1) / kBlockRows * kBlockRows
+                                : std::max(group, kRows);
   return 1.5 * params.batch * params.context * 2 * (layer.row.key + layer.row.value) *
-         static_cast<double>(lines * std::max(group, kRows));
+         static_cast<double>(lines * rows);
 }
 
 /// Tiles that a block takes of a long request.
@@ -44,7 +48,8 @@ std::int64_t tiles_of(const Params& params) {
 }
 
 bool fits(const Params& params) {
-  if (work_of(params) > kMostFlops || tiles_of(params) > kMostTiles) return false;
+  const double most = params.scheme == Scheme::mla ? kMostLatentFlops : kMostFlops;
+  if (work_of(params) > most || tiles_of(params) > kMostTiles) return false;
   return std::int64_t{params.batch} * params.context <= kMostShownTokens;
 }
 
@@ -59,8 +64,9 @@ Excerpt excerpt_of(const Params& params) {
     part.heads = params.heads / params.of().cached_heads();
     part.kv_heads = 1;
   }
-  constexpr int kFewHeads = 8;
-  if (!fits(part) && part.scheme == Scheme::mla) part.heads = std::min(params.heads, kFewHeads);
+  if (!fits(part) && part.scheme == Scheme::mla) {
+    part.heads = std::min(params.heads, latent::kHeadsOfBlock);
+  }
   while (!fits(part) && part.context > 1) part.context /= 2;
   std::vector<std::string> parts;
   if (part.heads < params.heads) {

@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <limits>
 #include <random>
 
@@ -15,36 +13,23 @@
 
 namespace tilestep::decode {
 
-namespace {
-
-/// The problem of the mla kernel.
-latent::ExplainedProblem latent_problem_of(const paged::Problem& problem, const Inputs& inputs) {
-  return {problem.heads,          inputs.layer.row.key,
-          inputs.layer.row.value, problem.page_size,
-          problem.table_pitch,    problem.most_rows,
-          problem.most_requests,  static_cast<float>(inputs.scale),
-          problem.merging};
-}
-
-}  // namespace
-
 Way way_of(simt::Device& device, const Case& of, const Inputs& inputs) {
   const Kernels& kernels = kernels_of(device);
-  const RowShape& row = inputs.layer.row;
-  if (row.latent == 0) return kv_cache::way_of(device, kernels, of, inputs);
-  // Query heads are grouped as far as a block has room; each such group reads the latent rows.
+  if (of.scheme != Scheme::mla) return kv_cache::way_of(device, kernels, of, inputs);
   const int heads = inputs.layer.heads;
-  const int groups = heads / latent::heads_of_item(heads, row.value);
-  return {{heads, groups, inputs.page_size},
-          latent::most_heads(row.value),
-          [&](const Outcome& outcome, const paged::Arrays& arrays, const paged::Explanation& what) {
-            kernels.explain(device, latent_problem_of(outcome.problem, inputs), arrays, what);
+  return {.cut = {heads, latent::lines_of(heads), inputs.page_size},
+          .room = latent::heads_of_item(heads),
+          .tile = latent::kPair,
+          .look_up = latent::rows_at_once(inputs.page_size),
+          .launch = [&](const paged::Problem& problem, const paged::Arrays& arrays,
+                        const simt::Tape& tape) {
+            kernels.attend_latent(device, problem, arrays, tape);
           }};
 }
 
 Outcome run_explained(simt::Device& device, const Case& of, const Inputs& inputs,
-                      const Cache& cache, const Chosen& chosen) {
-  return kv_cache::run_explained(device, of, inputs, cache, chosen, way_of(device, of, inputs));
+                      const Cache& cache, const paged::Followed& followed) {
+  return kv_cache::run_explained(device, of, inputs, cache, followed, way_of(device, of, inputs));
 }
 
 namespace {
@@ -88,42 +73,19 @@ Shape shape_of(const Run& run) {
   shape.value = layer.row.value;
   shape.kv_dtype = part.kv_dtype;
   shape.scales = part.scales;
-  shape.tile = paged::kExplainedTile;
+  shape.tile = part.scheme == Scheme::mla ? latent::kPair : paged::kExplainedTile;
   shape.cut = run.excerpt.cut;
   return shape;
 }
 
-/// Whether the kernel wrote all of a step.
-bool is_recorded(const paged::StepRecord& step) {
-  return step.tokens > 0 && std::bit_cast<std::uint32_t>(step.o) != 0xFFFFFFFFu;
-}
-
-std::vector<ItemTrace> items_of(const Outcome& shown, const Inputs& inputs) {
+std::vector<ItemTrace> items_of(const Outcome& shown) {
   require_items(shown);
-  std::vector<ItemTrace> items;
-  long long first = std::numeric_limits<long long>::max();
-  for (const paged::Visit& visit : shown.visits) first = std::min(first, visit.begin);
-  for (std::size_t i = 0; i < shown.plan.items.size(); ++i) {
-    const paged::WorkItem& from = shown.plan.items[i];
-    const paged::Visit& visit = shown.visits[i];
-    ItemTrace item;
-    item.request = from.request;
-    item.kv_head = from.kv_head;
-    item.first_head = from.first_head;
-    item.heads = from.heads;
-    item.first = from.first_page * inputs.page_size;
-    item.tokens =
-        tokens_of(from, inputs.page_size, inputs.contexts[static_cast<std::size_t>(from.request)]);
-    item.split = from.split;
-    item.splits = from.splits;
-    item.block = visit.block;
-    item.order = visit.order;
-    item.tiles = visit.tiles;
-    item.begin = visit.begin - first;
-    item.end = visit.end - first;
-    items.push_back(item);
-  }
+  std::vector<ItemTrace> items = shown.items;
+  const std::int64_t first = std::ranges::min(items, {}, &ItemTrace::begin).begin;
   for (ItemTrace& item : items) {
+    item.begin -= first;
+    item.end -= first;
+    item.first_round = 0;
     for (const ItemTrace& other : items) {
       if (other.block == item.block && other.order < item.order) item.first_round += other.tiles;
     }
@@ -131,29 +93,17 @@ std::vector<ItemTrace> items_of(const Outcome& shown, const Inputs& inputs) {
   return items;
 }
 
-void add_chosen_row(Trace& trace, const Outcome& shown, const Chosen& chosen) {
+void add_chosen_row(Trace& trace, const Outcome& shown) {
+  const paged::Followed& chosen = shown.problem.followed;
   const auto columns = static_cast<std::size_t>(trace.shape.value);
   for (std::size_t i = 0; i < trace.items.size(); ++i) {
-    const ItemTrace& item = trace.items[i];
     const paged::WorkItem& work = shown.plan.items[i];
     const int query = paged::row_with(work, chosen.request, chosen.head);
     if (query < 0) continue;
-    const auto number = static_cast<int>(i);
-    const auto first = shown.steps.begin() + static_cast<std::ptrdiff_t>(i) * shown.step_pitch;
-    const auto recorded = std::count_if(first, first + item.tiles, is_recorded);
-    if (recorded < item.tiles) {
-      simt::refuse_unrecorded("the chosen head's tiles", static_cast<std::size_t>(recorded),
-                              static_cast<std::size_t>(item.tiles));
-    }
-    for (int tile = 0; tile < item.tiles; ++tile) {
-      const paged::StepRecord& from = shown.steps[i * static_cast<std::size_t>(shown.step_pitch) +
-                                                  static_cast<std::size_t>(tile)];
-      trace.steps.push_back({number, tile, std::min(from.tokens, trace.shape.tile), from.tile_max,
-                             from.m_before, from.m_after, from.rescale, from.tile_sum, from.l,
-                             from.o});
-    }
+    const auto steps = shown.steps_of(i);
+    trace.steps.insert(trace.steps.end(), steps.begin(), steps.end());
     PartTrace part;
-    part.item = number;
+    part.item = static_cast<int>(i);
     if (paged::is_split(work)) {
       const auto row =
           static_cast<std::size_t>(paged::part_of(work, query, shown.problem.most_rows));
@@ -161,10 +111,10 @@ void add_chosen_row(Trace& trace, const Outcome& shown, const Chosen& chosen) {
       part.l = shown.part_l[row];
       part.o = shown.part_o[row * columns + static_cast<std::size_t>(chosen.component)];
       part.weight = shown.weights[row];
-    } else if (item.tiles > 0) {
-      part.m = trace.steps.back().m_after;
-      part.l = trace.steps.back().l;
-      part.o = trace.steps.back().o;
+    } else if (!steps.empty()) {
+      part.m = steps.back().m_after;
+      part.l = steps.back().l;
+      part.o = steps.back().o;
     } else {
       part.m = -std::numeric_limits<float>::infinity();
     }
@@ -190,13 +140,13 @@ Trace trace_of(const Run& run, const Outcome& shown, bool emulated) {
   trace.shape = shape_of(run);
   trace.broken = run.excerpt.params.broken;
   trace.tokens = run.inputs.contexts;
-  trace.items = items_of(shown, run.inputs);
+  trace.items = items_of(shown);
   trace.blocks = static_cast<int>(shown.plan.first_item.size()) - 1;
   trace.clock_unit = emulated ? "items" : "ns";
   trace.request = run.chosen.request;
   trace.head = run.chosen.head;
   trace.component = run.chosen.component;
-  add_chosen_row(trace, shown, run.chosen);
+  add_chosen_row(trace, shown);
   trace.merged = shown.plan.slots > 0;
   const auto row =
       static_cast<std::size_t>(run.chosen.request * trace.shape.heads + run.chosen.head);

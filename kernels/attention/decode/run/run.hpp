@@ -16,7 +16,7 @@ Way way_of(simt::Device& device, const Case& of, const Inputs& inputs);
 
 /// Runs the explained kernel with what `of` leaves out. Throws Error as the device does.
 Outcome run_explained(simt::Device& device, const Case& of, const Inputs& inputs,
-                      const Cache& cache, const Chosen& chosen);
+                      const Cache& cache, const paged::Followed& followed);
 
 /// The part of a problem that a run explains: fewer requests, a shorter context, at last the query heads of one K/V
 /// head. The formulas are of the whole.
@@ -35,7 +35,7 @@ struct Run {
   Excerpt excerpt;  ///< what of it ran
   Inputs inputs;    ///< with K and V as the model made them
   Cache cache;      ///< and as they lie in the cache
-  Chosen chosen;
+  paged::Followed chosen;
   Outcome sound;    ///< of the kernel with nothing left out
   Reference exact;  ///< and what it should be
   Trace trace;      ///< of what was asked for: of the broken run, where one is

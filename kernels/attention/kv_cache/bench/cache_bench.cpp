@@ -57,6 +57,16 @@ void CacheBench::keep(std::vector<lab::Timed>& rows, lab::Climb climb) {
   }
 }
 
+std::vector<lab::Column> CacheBench::timed_columns(std::vector<lab::Column> varied,
+                                                   const std::vector<lab::Column>& more) {
+  for (lab::Column column : {lab::Column{"time", "time"}, lab::Column{"bandwidth", "bandwidth"},
+                             lab::real("p10", "", "GB/s", 0), lab::real("p90", "", "GB/s", 0)}) {
+    varied.push_back(std::move(column));
+  }
+  varied.insert(varied.end(), more.begin(), more.end());
+  return varied;
+}
+
 lab::Counter dram_bytes() {
   namespace metric = simt::metric;
   return {"dram", "MB", {{metric::kDramBytesRead, metric::kDramBytesWritten}}, 1e-6};

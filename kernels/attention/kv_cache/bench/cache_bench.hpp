@@ -26,6 +26,9 @@ class CacheBench : public lab::Bench {
   /// A read-only kernel, the peer of all.
   static lab::Rung reading(BenchProblem& problem);
   static void keep(std::vector<lab::Timed>& rows, lab::Climb climb);
+  /// Columns of what was varied, of time and bandwidth, and more.
+  static std::vector<lab::Column> timed_columns(std::vector<lab::Column> varied,
+                                                const std::vector<lab::Column>& more = {});
 
   static constexpr const char* kWhatIsCompared =
       "O of three heads of three requests against double, of the cache's own numbers; tolerance: "

@@ -13,14 +13,25 @@ namespace {
 
 constexpr int kMaxProbes = 3;
 
+/// Rows that a cache repeats: prime, so that no two pages are alike.
+constexpr int kPeriodRows = 2053;
+
+/// Normal numbers, rounded to BF16.
+std::vector<float> normal_numbers(std::size_t count, unsigned seed) {
+  std::mt19937 generator = lab::generator_of(seed);
+  std::vector<float> numbers = lab::normal_floats(generator, count);
+  for (float& number : numbers) number = numeric::Bf16::round(number);
+  return numbers;
+}
+
 /// Rows of one head, as the cache has them.
-Quantized period_of(const Step& step, unsigned seed) {
+Quantized period_of(const Step& step, int columns, unsigned seed) {
   Inputs shape;
   shape.pages = 1;
   shape.page_size = kPeriodRows;
   shape.layer.cached_heads = 1;
-  const auto count = numeric::elements_of(kPeriodRows, step.head_dim);
-  return quantized(normal_numbers(count, seed), shape, step.head_dim, step.type, Scales::token);
+  const auto count = numeric::elements_of(kPeriodRows, columns);
+  return quantized(normal_numbers(count, seed), shape, columns, step.type, Scales::token);
 }
 
 int pages_for(const Step& step, int tokens) {
@@ -31,27 +42,32 @@ int prefix_pages(const Step& step) {
   return step.prefix / step.page_size;
 }
 
+/// Pages of all requests, those of the prefix once.
+std::size_t pages_of(const Step& step, const std::vector<int>& context) {
+  std::size_t pages = 0;
+  for (const int tokens : context) pages += static_cast<std::size_t>(pages_for(step, tokens));
+  return pages - numeric::elements_of(step.batch - 1, prefix_pages(step));
+}
+
 std::size_t rows_of(const Step& step, const std::vector<int>& context) {
   return pages_of(step, context) * numeric::elements_of(step.kv_heads, step.page_size);
 }
 
-std::size_t row_bytes(const Step& step) {
-  return static_cast<std::size_t>(step.head_dim * bits_of(step.type) / 8);
+std::size_t row_bytes(const Step& step, int numbers) {
+  return static_cast<std::size_t>(numbers * bits_of(step.type) / 8);
 }
 
 std::size_t query_rows(const Step& step) {
   return numeric::elements_of(step.batch, step.heads);
 }
 
-}  // namespace
-
-std::vector<float> normal_numbers(std::size_t count, unsigned seed) {
-  std::mt19937 generator = lab::generator_of(seed);
-  std::vector<float> numbers = lab::normal_floats(generator, count);
-  for (float& number : numbers) number = numeric::Bf16::round(number);
-  return numbers;
+/// Of the longest request.
+int table_pitch_of(const Step& step, const std::vector<int>& context) {
+  return std::max(pages_for(step, std::ranges::max(context)), 1);
 }
 
+/// Pages of each request, [batch × pitch]; except for the prefix, each page of the pool once: those of one request are
+/// far apart.
 std::vector<int> shuffled_table(const Step& step, const std::vector<int>& context, int pitch) {
   std::vector<int> order(pages_of(step, context));
   std::iota(order.begin(), order.end(), 0);
@@ -72,15 +88,7 @@ std::vector<int> shuffled_table(const Step& step, const std::vector<int>& contex
   return table;
 }
 
-int table_pitch_of(const Step& step, const std::vector<int>& context) {
-  return std::max(pages_for(step, *std::max_element(context.begin(), context.end())), 1);
-}
-
-std::size_t pages_of(const Step& step, const std::vector<int>& context) {
-  std::size_t pages = 0;
-  for (const int tokens : context) pages += static_cast<std::size_t>(pages_for(step, tokens));
-  return pages - numeric::elements_of(step.batch - 1, prefix_pages(step));
-}
+}  // namespace
 
 std::vector<int> contexts_of(const Step& step) {
   std::vector<int> context(static_cast<std::size_t>(step.batch), step.context);
@@ -104,54 +112,54 @@ double least_bytes(const Step& step) {
   }
   tokens -= (step.batch - 1.0) * step.prefix;
   const double scales = is_quantized(step.type) ? 2 * sizeof(float) : 0;
-  const double of_token = step.kv_heads * (2.0 * static_cast<double>(row_bytes(step)) + scales);
-  const double queries = static_cast<double>(query_rows(step)) * step.head_dim * 2;
-  return tokens * of_token + pages * sizeof(int) + 2 * queries;
+  const double of_token =
+      step.kv_heads * (static_cast<double>(row_bytes(step, step.row.stored)) + scales);
+  const double queries =
+      static_cast<double>(query_rows(step)) * (step.row.key + step.row.value) * 2;
+  return tokens * of_token + pages * sizeof(int) + queries;
+}
+
+double attention_flops(const Step& step) {
+  double tokens = 0;
+  for (const int some : contexts_of(step)) tokens += some;
+  return 2.0 * step.heads * (step.row.key + step.row.value) * tokens;
 }
 
 double cache_bytes(const Step& step) {
-  return 2.0 * static_cast<double>(rows_of(step, contexts_of(step)) * row_bytes(step));
+  return static_cast<double>(rows_of(step, contexts_of(step)) * row_bytes(step, step.row.stored));
 }
 
 BenchProblem::BenchProblem(simt::Device& device, const PagedKernels& kernels, const Step& step)
     : device_(device),
+      context_(contexts_of(step)),
       kernels_(kernels),
       step_(step),
-      context_(contexts_of(step)),
       table_pitch_(table_pitch_of(step, context_)),
-      q_values_(normal_numbers(query_rows(step) * static_cast<std::size_t>(step.head_dim), 31)),
-      k_period_(period_of(step, 32)),
-      v_period_(period_of(step, 33)),
+      q_values_(normal_numbers(query_rows(step) * static_cast<std::size_t>(step.row.key), 31)),
+      k_period_(period_of(step, step.row.key, 32)),
+      v_period_(period_of(step, step.row.value, 33)),
       q_(device, words_of(q_values_)),
-      o_(device, q_.count()),
+      o_(device, query_rows(step) * static_cast<std::size_t>(step.row.value)),
       lse_(device, query_rows(step)),
       sum_(device, 1),
-      k_(device, rows_of(step, context_) * row_bytes(step), k_period_.bytes),
-      v_(device, rows_of(step, context_) * row_bytes(step), v_period_.bytes),
+      k_(device, rows_of(step, context_) * row_bytes(step, step.row.key), k_period_.bytes),
       context_on_device_(device, context_),
       table_on_device_(device, table_ = shuffled_table(step, context_, table_pitch_)) {
+  const std::size_t rows = rows_of(step, context_);
+  if (step.row.latent == 0) {
+    v_.emplace(device, rows * row_bytes(step, step.row.value), v_period_.bytes);
+  }
   if (!is_quantized(step.type)) return;
-  k_scales_.emplace(device, rows_of(step, context_), k_period_.scales);
-  v_scales_.emplace(device, rows_of(step, context_), v_period_.scales);
+  k_scales_.emplace(device, rows, k_period_.scales);
+  v_scales_.emplace(device, rows, v_period_.scales);
 }
 
 // ---- launches -------------------------------------------------------------------------------------
 
-DeviceCut::DeviceCut(simt::Device& device, const paged::WorkPlan& plan, int rows, int columns)
-    : items(device, plan.items),
-      first_item(device, plan.first_item),
-      arrived(device, static_cast<std::size_t>(plan.slots)),
-      parts(device, plan.parts),
-      part_o(device, numeric::elements_of(plan.slots, rows) * static_cast<std::size_t>(columns)),
-      part_m(device, numeric::elements_of(plan.slots, rows)),
-      part_l(device, part_m.count()) {
-  arrived.fill(0);
-}
-
 paged::Problem BenchProblem::problem_of(const Launching& how) const {
   paged::Problem problem;
   problem.cache = cache_format(step_.type);
-  problem.head_dim = step_.head_dim;
+  problem.head_dim = step_.row.key;
   problem.heads = step_.heads;
   problem.kv_heads = step_.kv_heads;
   problem.page_size = step_.page_size;
@@ -188,20 +196,14 @@ paged::Arrays BenchProblem::arrays_of(DeviceCut& cut) {
   paged::Arrays arrays;
   arrays.q = q_.span();
   arrays.k = k_.span();
-  arrays.v = v_.span();
+  if (v_) arrays.v = v_->span();
   if (k_scales_) arrays.k_scales = k_scales_->span();
   if (v_scales_) arrays.v_scales = v_scales_->span();
   arrays.table = table_on_device_.span();
   arrays.context = context_on_device_.span();
-  arrays.items = cut.items.span();
-  arrays.first_item = cut.first_item.span();
   arrays.o = o_.span();
   arrays.lse = lse_.span();
-  arrays.part_o = cut.part_o.span();
-  arrays.part_m = cut.part_m.span();
-  arrays.part_l = cut.part_l.span();
-  arrays.arrived = cut.arrived.span();
-  arrays.parts = cut.parts.span();
+  cut.add_to(arrays);
   return arrays;
 }
 
@@ -209,7 +211,7 @@ std::function<void()> BenchProblem::launch_of(const Launching& how) {
   if (how.prefix_once) return launch_of_two(how);
   const paged::Problem problem = problem_of(how);
   const auto cut = std::make_shared<DeviceCut>(device_, plan_of(how, problem), problem.most_rows,
-                                               problem.head_dim);
+                                               step_.row.value);
   return [this, problem, cut] {
     const paged::Arrays arrays = arrays_of(*cut);
     kernels_.attend(device_, problem, arrays);
@@ -238,7 +240,7 @@ std::function<void()> BenchProblem::launch_of_two(const Launching& how) {
     simt::Buffer<int> first_item;
   };
   const auto cuts =
-      std::make_shared<Cuts>(Cuts{DeviceCut(device_, plans.own, own.most_rows, own.head_dim),
+      std::make_shared<Cuts>(Cuts{DeviceCut(device_, plans.own, own.most_rows, step_.row.value),
                                   simt::Buffer<paged::WorkItem>(device_, plans.shared.items),
                                   simt::Buffer<int>(device_, plans.shared.first_item)});
   return [this, shared, own, cuts] {
@@ -252,19 +254,24 @@ std::function<void()> BenchProblem::launch_of_two(const Launching& how) {
 }
 
 lab::Runnable BenchProblem::runnable(const Launching& how) {
-  return lab::judged(device_, o_, launch_of(how), [this] { return compared(true); });
+  return judged(launch_of(how));
+}
+
+lab::Runnable BenchProblem::judged(std::function<void()> launch, bool in_pages) {
+  return lab::judged(device_, o_, std::move(launch),
+                     [this, in_pages] { return compared(in_pages); });
 }
 
 lab::Runnable BenchProblem::read(int blocks) {
   const auto launch = [this, blocks] {
-    kernels_.read(device_, k_.span(), v_.span(), sum_.span(), blocks);
+    kernels_.read(device_, k_.span(), v_->span(), sum_.span(), blocks);
   };
   const auto verify = [this, launch] {
     sum_.fill(0);
     launch();
     device_.synchronize();
     unsigned want = 0;
-    for (const auto* array : {&k_, &v_}) {
+    for (const auto* array : {&k_, &*v_}) {
       const std::vector<std::uint8_t>& period = array == &k_ ? k_period_.bytes : v_period_.bytes;
       // 32-bit words: how often each byte of the period occurs, at its place in the word.
       const std::size_t whole = array->bytes() / period.size(),
@@ -288,7 +295,7 @@ simt::LibraryAttention BenchProblem::library_attention() const {
   attention.length = step_.context;
   attention.heads = step_.heads;
   attention.kv_heads = step_.kv_heads;
-  attention.head_dim = step_.head_dim;
+  attention.head_dim = step_.row.key;
   attention.type = simt::LibraryAttention::Type::bf16;
   return attention;
 }
@@ -296,67 +303,48 @@ simt::LibraryAttention BenchProblem::library_attention() const {
 lab::Runnable BenchProblem::library(int plan) {
   const auto launch = [this, plan] {
     kernels_.library_attend(device_, library_attention(), plan,
-                            {q_.span().data, k_.span().data, v_.span().data, o_.span().data});
+                            {q_.span().data, k_.span().data, v_->span().data, o_.span().data});
   };
-  return lab::judged(device_, o_, launch, [this] { return compared(false); });
+  return judged(launch, false);
 }
 
 // ---- what they should be ----------------------------------------------------------------------------
 
-void add_row(lab::Closest& closest, const Inputs& one, const std::vector<float>& got, KvType type) {
-  const Reference exact = reference_attention(one, roundings_of(type, Scales::token));
-  for (std::size_t c = 0; c < got.size(); ++c) closest.add(got[c], exact.o[c], exact.o_bound[c]);
-}
-
-template <class RowOf>
-void BenchProblem::compare_row(lab::Closest& closest, int request, int head, int tokens,
-                               RowOf row_of) const {
-  const auto columns = static_cast<std::size_t>(step_.head_dim);
-  Inputs one;
-  one.layer = {Scheme::mha, 1, 1, {step_.head_dim, step_.head_dim, step_.head_dim}};
-  one.pages = tokens;
-  one.contexts = {tokens};
-  one.scale = 1 / std::sqrt(static_cast<double>(step_.head_dim));
-  one.tables.emplace_back();
-  for (int token = 0; token < tokens; ++token) {
-    one.tables[0].push_back(token);
-    const std::size_t row = row_of(token) % kPeriodRows * columns;
-    const auto take = [&](std::vector<float>& to, const Quantized& from) {
-      const auto first = from.values.begin() + static_cast<std::ptrdiff_t>(row);
-      to.insert(to.end(), first, first + static_cast<std::ptrdiff_t>(columns));
-    };
-    take(one.k, k_period_);
-    take(one.v, v_period_);
-  }
-  const std::size_t at = numeric::index_of(request, head, step_.heads) * columns;
-  one.q.assign(q_values_.begin() + static_cast<std::ptrdiff_t>(at),
-               q_values_.begin() + static_cast<std::ptrdiff_t>(at + columns));
-  add_row(closest, one, values_of(o_.download(at, columns)), step_.type);
-}
-
 lab::Closest BenchProblem::compared(bool in_pages) const {
   lab::Closest closest;
-  const int group = step_.heads / step_.kv_heads;
+  const RowShape& row = step_.row;
   for (int i = 0; i < kMaxProbes; ++i) {
     const int request = (step_.batch - 1) * i / (kMaxProbes - 1);
     const int head = (step_.heads - 1) * i / (kMaxProbes - 1);
-    const auto kv_head = static_cast<std::size_t>(head / group);
-    const auto heads = static_cast<std::size_t>(step_.kv_heads);
-    const auto page_size = static_cast<std::size_t>(step_.page_size);
-    if (!in_pages) {
-      const auto length = static_cast<std::size_t>(step_.context);
-      compare_row(closest, request, head, step_.context, [&](int token) {
-        return (static_cast<std::size_t>(request) * heads + kv_head) * length +
-               static_cast<std::size_t>(token);
-      });
-      continue;
+    const int kv_head = head / (step_.heads / step_.kv_heads);
+    const int tokens = context_[static_cast<std::size_t>(request)];
+    Inputs one;
+    one.layer = {row.latent > 0 ? Scheme::mla : Scheme::mha, 1, 1, row};
+    one.pages = tokens;
+    one.contexts = {tokens};
+    one.scale = score_scale(row);
+    one.tables.emplace_back();
+    for (int token = 0; token < tokens; ++token) {
+      one.tables[0].push_back(token);
+      const int size = in_pages ? step_.page_size : step_.context;
+      const int page =
+          in_pages ? table_[numeric::index_of(request, token / size, table_pitch_)] : request;
+      const std::size_t from =
+          numeric::index_of(page * step_.kv_heads + kv_head, token % size, size) % kPeriodRows;
+      const auto take = [&](std::vector<float>& to, const Quantized& period, int columns) {
+        const auto first = period.values.begin() + static_cast<std::ptrdiff_t>(from) * columns;
+        to.insert(to.end(), first, first + columns);
+      };
+      take(one.k, k_period_, row.key);
+      if (v_) take(one.v, v_period_, row.value);
     }
-    compare_row(
-        closest, request, head, context_[static_cast<std::size_t>(request)], [&](int token) {
-          const auto page = static_cast<std::size_t>(
-              table_[numeric::index_of(request, token / step_.page_size, table_pitch_)]);
-          return (page * heads + kv_head) * page_size + static_cast<std::size_t>(token) % page_size;
-        });
+    const std::size_t query = numeric::index_of(request, head, step_.heads);
+    const auto q = q_values_.begin() + static_cast<std::ptrdiff_t>(query) * row.key;
+    one.q.assign(q, q + row.key);
+    const auto columns = static_cast<std::size_t>(row.value);
+    const Reference exact = reference_attention(one, roundings_of(step_.type, Scales::token));
+    const std::vector<float> got = values_of(o_.download(query * columns, columns));
+    for (std::size_t c = 0; c < columns; ++c) closest.add(got[c], exact.o[c], exact.o_bound[c]);
   }
   return closest;
 }

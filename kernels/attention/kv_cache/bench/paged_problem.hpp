@@ -8,17 +8,17 @@
 #include <vector>
 
 #include "kernels/attention/kv_cache/kernels.hpp"
-#include "kernels/attention/kv_cache/paged/work_plan.hpp"
-#include "kernels/attention/kv_cache/quantize.hpp"
+#include "kernels/attention/kv_cache/on_device.hpp"
 #include "kernels/attention/kv_cache/reference.hpp"
 #include "kernels/base/lab/bench.hpp"
 
 /// The timed problem: kernels and peers on one cache.
 namespace tilestep::kv_cache {
 
-/// A decoding step of a layer with paged heads: one query per request and query head.
+/// A decoding step of a layer: one query per request and query head.
 struct Step {
-  int heads = 32, kv_heads = 4, head_dim = 128;
+  int heads = 32, kv_heads = 4;
+  RowShape row = {128, 128, 256};
   int batch = 64, context = 8192;  ///< average tokens per request
   bool ragged = true;              ///< requests have from half to one and a half times that
   int page_size = 16;
@@ -28,6 +28,8 @@ struct Step {
 };
 /// Tokens of each request; their sum is batch × context.
 std::vector<int> contexts_of(const Step& step);
+/// Products of queries, keys, weights and values.
+double attention_flops(const Step& step);
 /// Bytes that must be read and written at least: keys, values and scales of all tokens, those of the prefix once, the
 /// block table, q and O.
 double least_bytes(const Step& step);
@@ -50,30 +52,6 @@ struct Launching {
   bool prefix_once = false;
 };
 
-/// Work items on the device, and room for their parts.
-struct DeviceCut {
-  /// At most `rows` query heads per slot, each with `columns` numbers of O.
-  DeviceCut(simt::Device& device, const paged::WorkPlan& plan, int rows, int columns);
-
-  simt::Buffer<paged::WorkItem> items;
-  simt::Buffer<int> first_item, arrived, parts;
-  simt::Buffer<float> part_o, part_m, part_l;
-};
-
-/// Rows that a cache repeats: prime, so that no two pages are alike.
-inline constexpr int kPeriodRows = 2053;
-/// Normal numbers, rounded to BF16.
-std::vector<float> normal_numbers(std::size_t count, unsigned seed);
-/// Pages of each request, [batch × pitch]; except for the prefix, each page of the pool once: those of one request are
-/// far apart.
-std::vector<int> shuffled_table(const Step& step, const std::vector<int>& context, int pitch);
-/// Of the longest request.
-int table_pitch_of(const Step& step, const std::vector<int>& context);
-/// Pages of all requests, those of the prefix once.
-std::size_t pages_of(const Step& step, const std::vector<int>& context);
-/// Adds O's row `got` against double: a query and the rows of the cache that it attends to, as `one` has them.
-void add_row(lab::Closest& closest, const Inputs& one, const std::vector<float>& got, KvType type);
-
 /// A cache prepared on the device, its pages in shuffled order. Rows of K and V repeat a period, so that the host
 /// knows each of their numbers; O is compared with double for some heads of some requests.
 class BenchProblem {
@@ -91,30 +69,34 @@ class BenchProblem {
   lab::Runnable library(int plan);
   simt::LibraryAttention library_attention() const;
 
+ protected:
+  /// Judged by what it leaves in O.
+  lab::Runnable judged(std::function<void()> launch, bool in_pages = true);
+  paged::Problem problem_of(const Launching& how) const;
+  paged::Arrays arrays_of(DeviceCut& cut);
+
+  simt::Device& device_;
+  std::vector<int> context_;
+
  private:
   std::function<void()> launch_of(const Launching& how);
   std::function<void()> launch_of_two(const Launching& how);
   int blocks_of(const paged::Problem& problem) const;
   paged::WorkPlan plan_of(const Launching& how, const paged::Problem& problem) const;
-  paged::Problem problem_of(const Launching& how) const;
-  paged::Arrays arrays_of(DeviceCut& cut);
-  /// O's row of a request and head against double, where token t has row row_of(t) of the cache.
-  template <class RowOf>
-  void compare_row(lab::Closest& closest, int request, int head, int tokens, RowOf row_of) const;
   /// For some requests and heads; tokens in pages, or contiguous.
   lab::Closest compared(bool in_pages) const;
 
-  simt::Device& device_;
   const PagedKernels& kernels_;
   Step step_;
-  std::vector<int> context_, table_;
+  std::vector<int> table_;
   int table_pitch_ = 0;
   std::vector<float> q_values_;
   Quantized k_period_, v_period_;  ///< of kPeriod rows
   simt::Buffer<std::uint16_t> q_, o_;
   simt::Buffer<float> lse_;
   simt::Buffer<unsigned> sum_;
-  lab::Repeated<std::uint8_t> k_, v_;
+  lab::Repeated<std::uint8_t> k_;
+  std::optional<lab::Repeated<std::uint8_t>> v_;  ///< none of latent rows
   std::optional<lab::Repeated<float>> k_scales_, v_scales_;
   simt::Buffer<int> context_on_device_, table_on_device_;
 };

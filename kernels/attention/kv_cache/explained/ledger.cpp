@@ -15,7 +15,7 @@ int tokens_of(const paged::WorkItem& item, int page_size, int context) {
 }
 
 Ledger ledger_of(const paged::Problem& problem, const paged::WorkPlan& plan,
-                 const std::vector<int>& contexts, const RowShape& shape) {
+                 const std::vector<int>& contexts, const RowShape& shape, int look_up) {
   Ledger all{};
   const std::int64_t row = std::int64_t{shape.key} * paged::bits_of(problem.cache) / 8;
   const bool scaled = paged::has_scales(problem.cache);
@@ -24,10 +24,11 @@ Ledger ledger_of(const paged::Problem& problem, const paged::WorkPlan& plan,
         tokens_of(item, problem.page_size, contexts[static_cast<std::size_t>(item.request)]);
     const std::int64_t rows = paged::rows_of(item);
     const std::int64_t queries = rows * shape.key, numbers = rows * shape.value;
-    all[paged::kQ].loaded += queries * kWord;
+    // The latent kernel fetches no queries for an item without tokens.
+    if (shape.latent == 0 || tokens > 0) all[paged::kQ].loaded += queries * kWord;
     all[paged::kK].loaded += tokens * row;
     if (shape.latent == 0) all[paged::kV].loaded += tokens * row;
-    all[paged::kTable].loaded += tokens * kEntry;
+    all[paged::kTable].loaded += (tokens + look_up - 1) / look_up * kEntry;
     if (scaled && problem.k_channels) all[paged::kScales].loaded += (tokens + queries) * kFloat;
     if (scaled && !problem.k_channels) all[paged::kScales].loaded += tokens * 2 * kFloat;
     if (paged::is_split(item)) {

@@ -3,8 +3,10 @@
 #include "kernels/attention/kv_cache/explained/run_explained.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
+#include "kernels/attention/kv_cache/on_device.hpp"
 #include "kernels/base/lab/check.hpp"
 #include "kernels/base/lab/closest.hpp"
 #include "kernels/base/lab/result.hpp"
@@ -14,45 +16,22 @@
 namespace tilestep::kv_cache {
 namespace {
 
-using lab::unwritten, lab::uploaded;
+using lab::unwritten;
 
-template <class T>
-simt::Buffer<T> zeros(simt::Device& device, std::size_t count) {
-  simt::Buffer<T> buffer(device, count);
-  buffer.fill(0);
-  return buffer;
-}
-std::size_t longest_table(const Inputs& inputs) {
-  std::size_t most = 1;
-  for (const auto& table : inputs.tables) most = std::max(most, table.size());
-  return most;
-}
-
-/// Rows of equal length; missing entries name a page that does not exist.
-std::vector<int> flat_tables(const Inputs& inputs) {
-  const std::size_t pitch = longest_table(inputs);
-  std::vector<int> flat(pitch * inputs.tables.size(), -1);
-  for (std::size_t row = 0; row < inputs.tables.size(); ++row) {
-    std::copy(inputs.tables[row].begin(), inputs.tables[row].end(),
-              flat.begin() + static_cast<std::ptrdiff_t>(row * pitch));
-  }
-  return flat;
-}
-
-int most_tiles(const paged::WorkPlan& plan, const Inputs& inputs) {
+int most_tiles(const paged::WorkPlan& plan, const Inputs& inputs, int tile) {
   int most = 1;
   for (const paged::WorkItem& item : plan.items) {
     const int context = inputs.contexts[static_cast<std::size_t>(item.request)];
-    most = std::max(most, paged::explained_tiles(tokens_of(item, inputs.page_size, context)));
+    most = std::max(most, (tokens_of(item, inputs.page_size, context) + tile - 1) / tile);
   }
   return most;
 }
 
-/// The item with this entry of the chosen request's table, for the chosen head.
-int item_with(const paged::WorkPlan& plan, const Chosen& chosen, int page) {
+/// The item with this entry of the followed request's table, for the followed head.
+int item_with(const paged::WorkPlan& plan, const paged::Followed& followed, int page) {
   for (std::size_t i = 0; i < plan.items.size(); ++i) {
     const paged::WorkItem& item = plan.items[i];
-    if (paged::row_with(item, chosen.request, chosen.head) >= 0 &&
+    if (paged::row_with(item, followed.request, followed.head) >= 0 &&
         page < item.first_page + std::max(item.pages, 1)) {
       return static_cast<int>(i);
     }
@@ -61,10 +40,10 @@ int item_with(const paged::WorkPlan& plan, const Chosen& chosen, int page) {
 }
 
 /// Room for an item's look-ups and copies.
-std::size_t tape_entries(const Outcome& outcome, const Inputs& inputs) {
+std::size_t tape_entries(const Outcome& outcome, const Inputs& inputs, int tile) {
   constexpr int kMostLookUps = 8, kCopyBytes = 16;
   const int row = inputs.layer.row.key * paged::bits_of(outcome.problem.cache) / 8;
-  const int tokens = outcome.step_pitch * paged::kExplainedTile;
+  const int tokens = outcome.problem.followed.step_pitch * tile;
   return static_cast<std::size_t>(tokens) *
          static_cast<std::size_t>(kMostLookUps + 2 * row / kCopyBytes);
 }
@@ -93,27 +72,25 @@ paged::WorkPlan cut_into(const Inputs& inputs, const paged::Cut& cut, int splits
   return paged::balanced_plan(cut, inputs.contexts, static_cast<int>(blocks), sharing);
 }
 
-}  // namespace
-
-Way way_of(simt::Device& device, const PagedKernels& kernels, const Case& of,
-           const Inputs& inputs) {
-  const paged::Cut cut{inputs.layer.heads, inputs.layer.cached_heads, inputs.page_size,
-                       of.repeat_kv};
-  return {cut, paged::kMostRows,
-          [&](const Outcome& outcome, const paged::Arrays& arrays, const paged::Explanation& what) {
-            kernels.explain(device, outcome.problem, arrays, what);
-          }};
-}
-
 paged::WorkPlan plan_of(const Inputs& inputs, const Case& of, const Way& way) {
   const auto sharing =
-      paged::sharing_of(flat_tables(inputs), static_cast<int>(longest_table(inputs)),
-                        inputs.contexts, inputs.page_size, way.room / way.cut.rows());
+      paged::sharing_of(inputs.flat_tables(), inputs.table_pitch(), inputs.contexts,
+                        inputs.page_size, way.room / way.cut.rows());
   paged::WorkPlan plan = cut_into(inputs, way.cut, of.splits, sharing);
   if (inputs.layer.row.latent > 0) {
     for (paged::WorkItem& item : plan.items) item.kv_head = 0;
   }
   return plan;
+}
+
+}  // namespace
+
+Way way_of(simt::Device& device, const PagedKernels& kernels, const Case& of,
+           const Inputs& inputs) {
+  return {
+      .cut = {inputs.layer.heads, inputs.layer.cached_heads, inputs.page_size, of.repeat_kv},
+      .launch = [&](const paged::Problem& problem, const paged::Arrays& arrays,
+                    const simt::Tape& tape) { kernels.explain(device, problem, arrays, tape); }};
 }
 
 paged::Problem paged_problem_of(const Case& of, const Inputs& inputs, const paged::WorkPlan& plan) {
@@ -123,7 +100,7 @@ paged::Problem paged_problem_of(const Case& of, const Inputs& inputs, const page
   problem.heads = inputs.layer.heads;
   problem.kv_heads = inputs.layer.cached_heads;
   problem.page_size = inputs.page_size;
-  problem.table_pitch = static_cast<int>(longest_table(inputs));
+  problem.table_pitch = inputs.table_pitch();
   problem.most_rows = 1;
   for (const paged::WorkItem& item : plan.items) {
     problem.most_rows = std::max(problem.most_rows, item.heads);
@@ -134,81 +111,79 @@ paged::Problem paged_problem_of(const Case& of, const Inputs& inputs, const page
   return problem;
 }
 
-namespace {
-
-/// Which block did which item when, by the clock of a launch with the kernel already loaded and without recorded
-/// addresses, which would slow the traced item.
-std::vector<paged::Visit> clocked_visits(simt::Device& device, const Outcome& outcome,
-                                         const Way& way, const paged::Arrays& arrays,
-                                         paged::Explanation what) {
-  auto visits = unwritten<paged::Visit>(device, outcome.plan.items.size());
-  what.visits = visits.span();
-  what.traced_item = -1;
-  way.explain(outcome, arrays, what);
-  device.synchronize();
-  return visits.download();
-}
-
-}  // namespace
-
 Outcome run_explained(simt::Device& device, const Case& of, const Inputs& inputs,
-                      const Cache& cache, const Chosen& chosen, const Way& way, int traced_page) {
+                      const Cache& cache, const paged::Followed& followed, const Way& way,
+                      int traced_page) {
   Outcome outcome;
   outcome.plan = plan_of(inputs, of, way);
   outcome.problem = paged_problem_of(of, inputs, outcome.plan);
-  outcome.step_pitch = most_tiles(outcome.plan, inputs);
-  const paged::WorkPlan& plan = outcome.plan;
-  const auto rows = static_cast<std::size_t>(plan.slots * outcome.problem.most_rows);
-  const auto columns = static_cast<std::size_t>(inputs.layer.row.value);
-  const auto lines = inputs.contexts.size() * static_cast<std::size_t>(inputs.layer.heads);
-  const auto q = uploaded(device, words_of(inputs.q));
-  const auto k = uploaded(device, cache.k.bytes), v = uploaded(device, cache.v.bytes);
-  const auto k_scales = uploaded(device, cache.k.scales),
-             v_scales = uploaded(device, cache.v.scales);
-  const auto table = uploaded(device, flat_tables(inputs));
-  const auto context = uploaded(device, inputs.contexts);
-  const auto items = uploaded(device, plan.items);
-  const auto first_item = uploaded(device, plan.first_item), parts = uploaded(device, plan.parts);
-  auto o = unwritten<std::uint16_t>(device, lines * columns);
-  auto lse = unwritten<float>(device, lines);
-  auto part_o = unwritten<float>(device, rows * columns);
-  auto part_m = unwritten<float>(device, rows), part_l = unwritten<float>(device, rows);
-  auto weights = unwritten<float>(device, rows);
-  auto arrived = zeros<int>(device, static_cast<std::size_t>(plan.slots));
-  auto visits = unwritten<paged::Visit>(device, plan.items.size());
-  auto steps = unwritten<paged::StepRecord>(
-      device, plan.items.size() * static_cast<std::size_t>(outcome.step_pitch));
-  auto asked = zeros<unsigned long long>(device, 2 * paged::kTensors);
-  const paged::Arrays arrays{q.span(),          k.span(),      v.span(),       k_scales.span(),
-                             v_scales.span(),   table.span(),  context.span(), items.span(),
-                             first_item.span(), o.span(),      lse.span(),     part_o.span(),
-                             part_m.span(),     part_l.span(), arrived.span(), parts.span()};
-  outcome.traced_item = item_with(plan, chosen, traced_page);
-  simt::Trace tape(device, tape_entries(outcome, inputs));
-  const paged::Explanation what{
-      chosen.request, chosen.head,  chosen.component, outcome.step_pitch,  visits.span(),
-      steps.span(),   asked.span(), weights.span(),   outcome.traced_item, tape.tape()};
-  way.explain(outcome, arrays, what);
+  paged::Followed& follows = outcome.problem.followed;
+  follows = followed;
+  follows.step_pitch = most_tiles(outcome.plan, inputs, way.tile);
+  follows.traced_item = item_with(outcome.plan, followed, traced_page);
+  OnDevice on(device, inputs, cache, outcome.plan, outcome.problem.most_rows);
+  const std::size_t count = outcome.plan.items.size();
+  const std::size_t all_steps = count * static_cast<std::size_t>(follows.step_pitch);
+  auto items = unwritten<paged::ItemTrace>(device, count);
+  auto steps = unwritten<paged::StepTrace>(device, all_steps);
+  auto outputs = unwritten<float>(device, all_steps);
+  simt::Buffer<unsigned long long> asked(device, 2 * paged::kTensors);
+  asked.fill(0);
+  auto weights = unwritten<float>(device, on.cut.part_m.count());
+  simt::Trace trace(device, tape_entries(outcome, inputs, way.tile));
+  const simt::Tape tape = trace.tape()
+                              .keep(paged::kItems, items.span())
+                              .keep(paged::kSteps, steps.span())
+                              .keep(paged::kOutputs, outputs.span())
+                              .keep(paged::kAsked, asked.span())
+                              .keep(paged::kWeights, weights.span());
+  way.launch(outcome.problem, on.arrays(), tape);
   device.synchronize();
-  outcome.o = values_of(o.download());
-  outcome.lse = lse.download();
-  outcome.visits = visits.download();
+  outcome.o = values_of(on.o.download());
+  outcome.lse = on.lse.download();
+  outcome.items = items.download();
   outcome.steps = steps.download();
-  outcome.part_o = part_o.download();
-  outcome.part_m = part_m.download();
-  outcome.part_l = part_l.download();
+  const std::vector<float> o = outputs.download();
+  for (std::size_t i = 0; i < o.size(); ++i) outcome.steps[i].o = o[i];
+  outcome.part_o = on.cut.part_o.download();
+  outcome.part_m = on.cut.part_m.download();
+  outcome.part_l = on.cut.part_l.download();
   outcome.weights = weights.download();
   const auto counted = asked.download();
   for (std::size_t t = 0; t < outcome.asked.size(); ++t) {
     outcome.asked[t] = {static_cast<std::int64_t>(counted[2 * t]),
                         static_cast<std::int64_t>(counted[2 * t + 1])};
   }
-  outcome.key_bytes = key_bytes_of(tape.download());
+  outcome.key_bytes = key_bytes_of(trace.download());
   if (device.can_time()) {
-    outcome.visits = clocked_visits(device, outcome, way, arrays, what);
+    // Once more for the clocks, with the kernel already loaded and without addresses, which would slow their item.
+    paged::Problem again = outcome.problem;
+    again.followed.traced_item = -1;
+    way.launch(again, on.arrays(), tape);
+    device.synchronize();
+    outcome.items = items.download();
   }
-  outcome.formula = ledger_of(outcome.problem, plan, inputs.contexts, inputs.layer.row);
+  outcome.formula =
+      ledger_of(outcome.problem, outcome.plan, inputs.contexts, inputs.layer.row, way.look_up);
   return outcome;
+}
+
+std::span<const paged::StepTrace> Outcome::steps_of(std::size_t item) const {
+  const int row =
+      paged::row_with(plan.items[item], problem.followed.request, problem.followed.head);
+  if (row < 0) return {};
+  const int pitch = problem.followed.step_pitch;
+  const auto all =
+      std::span(steps).subspan(item * static_cast<std::size_t>(pitch),
+                               static_cast<std::size_t>(std::clamp(items[item].tiles, 0, pitch)));
+  const auto recorded = std::ranges::count_if(all, [](const paged::StepTrace& step) {
+    return step.tokens > 0 && std::bit_cast<std::uint32_t>(step.o) != 0xFFFFFFFFu;
+  });
+  if (recorded < std::ssize(all)) {
+    simt::refuse_unrecorded("the chosen head's tiles", static_cast<std::size_t>(recorded),
+                            all.size());
+  }
+  return all;
 }
 
 // ---- results -----------------------------------------------------------------------------------------
@@ -221,12 +196,11 @@ Inputs as_cached(const Inputs& inputs, const Cache& cache) {
 }
 
 void require_items(const Outcome& shown) {
-  const auto items =
-      std::count_if(shown.visits.begin(), shown.visits.end(), [](const paged::Visit& visit) {
-        return visit.block >= 0 && visit.end > 0 && visit.end >= visit.begin;
-      });
-  if (items < std::ssize(shown.visits)) {
-    simt::refuse_unrecorded("the work items", static_cast<std::size_t>(items), shown.visits.size());
+  const auto items = std::ranges::count_if(shown.items, [](const paged::ItemTrace& item) {
+    return item.block >= 0 && item.end > 0 && item.end >= item.begin;
+  });
+  if (items < std::ssize(shown.items)) {
+    simt::refuse_unrecorded("the work items", static_cast<std::size_t>(items), shown.items.size());
   }
 }
 

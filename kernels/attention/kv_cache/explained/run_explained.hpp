@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "kernels/attention/kv_cache/kernels.hpp"
@@ -25,54 +26,47 @@ using Ledger = std::array<Asked, paged::kTensors>;
 int tokens_of(const paged::WorkItem& item, int page_size, int context);
 
 /// The exact bytes of an explained launch's accesses, its merge included: an item loads the keys and values of its
-/// tokens once, whatever the number of query heads, and looks each token up in the table. For mla it loads one latent
-/// row for both.
+/// tokens once, whatever the number of query heads, and looks each `look_up` tokens up in the table. For mla it loads
+/// one latent row for both.
 Ledger ledger_of(const paged::Problem& problem, const paged::WorkPlan& plan,
-                 const std::vector<int>& contexts, const RowShape& row);
-
-/// The row whose steps are shown: an index among the running requests, a query head, a component of O.
-struct Chosen {
-  int request = 0, head = 0, component = 0;
-};
+                 const std::vector<int>& contexts, const RowShape& row, int look_up);
 
 /// The output and records of an explained launch, on the host.
 struct Outcome {
   paged::Problem problem;
   paged::WorkPlan plan;
-  std::vector<float> o, lse;             ///< [batch × heads × value], [batch × heads]
-  std::vector<paged::Visit> visits;      ///< [items]
-  std::vector<paged::StepRecord> steps;  ///< [items × step_pitch]
-  int step_pitch = 1;
+  std::vector<float> o, lse;            ///< [batch × heads × value], [batch × heads]
+  std::vector<paged::ItemTrace> items;  ///< of the plan; of those unwritten `block` is −1
+  std::vector<paged::StepTrace> steps;  ///< [items × problem.followed.step_pitch]
   std::vector<float> part_o, part_m, part_l, weights;  ///< [slots × most_rows (× value)]
   Ledger asked{}, formula{};
-  int traced_item = 0;
   std::vector<std::uint64_t>
       key_bytes;  ///< addresses of the traced item's copies of K, 16 bytes each, rising
+
+  /// An item's steps. Throws Error if it has the followed row and the kernel has not recorded all of them.
+  std::span<const paged::StepTrace> steps_of(std::size_t item) const;
 };
 
-/// A kernel's way to run a case: how work is cut for it, the most query rows of an item, and its launch.
+/// A kernel's way to run a case: how work is cut for it, and its launch.
 struct Way {
-  using Explain = std::function<void(const Outcome& outcome, const paged::Arrays& arrays,
-                                     const paged::Explanation& what)>;
   paged::Cut cut;
-  int room = paged::kMostRows;
-  Explain explain;
+  int room = paged::kMostRows;       ///< most query rows of an item
+  int tile = paged::kExplainedTile;  ///< tokens that a block takes at a time
+  int look_up = 1;                   ///< tokens that are looked up together
+  std::function<void(const paged::Problem&, const paged::Arrays&, const simt::Tape&)> launch;
 };
 /// The way of the kernel for heads.
 Way way_of(simt::Device& device, const PagedKernels& kernels, const Case& of, const Inputs& inputs);
 
-/// How the requests are cut: `of.splits` parts each, or with 0 pieces of equal length, of three pages and more, at most
-/// one for each multiprocessor of an H200. Pages that successive requests' tables begin with are cut once for as many
-/// requests as a block has room for.
-paged::WorkPlan plan_of(const Inputs& inputs, const Case& of, const Way& way);
-
 /// The problem of the kernel for heads.
 paged::Problem paged_problem_of(const Case& of, const Inputs& inputs, const paged::WorkPlan& plan);
 
-/// Runs the explained kernel. The item with entry `traced_page` of the chosen row's table records its addresses.
-/// Throws Error as the device does.
+/// Runs the explained kernel. How the requests are cut: `of.splits` parts each, or with 0 pieces of equal length, of
+/// three pages and more, at most one for each multiprocessor of an H200. Pages that successive requests' tables begin
+/// with are cut once for as many requests as a block has room for. The item with entry `traced_page` of the followed
+/// row's table records its addresses. Throws Error as the device does.
 Outcome run_explained(simt::Device& device, const Case& of, const Inputs& inputs,
-                      const Cache& cache, const Chosen& chosen, const Way& way,
+                      const Cache& cache, const paged::Followed& followed, const Way& way,
                       int traced_page = 0);
 
 /// The same problem with K and V as stored in the cache.

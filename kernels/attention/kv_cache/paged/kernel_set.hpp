@@ -16,8 +16,8 @@ class PagedKernelsHere : public Set {
   using Set::attend, Set::explain, Set::merge, Set::resources;
 
   void explain(simt::Device& device, const paged::Problem& problem, const paged::Arrays& arrays,
-               const paged::Explanation& what) const override {
-    paged::SIMT_BACKEND::explain(device, problem, arrays, what);
+               const simt::Tape& tape) const override {
+    paged::SIMT_BACKEND::explain(device, problem, arrays, tape);
   }
   void attend(simt::Device& device, const paged::Problem& problem,
               const paged::Arrays& arrays) const override {

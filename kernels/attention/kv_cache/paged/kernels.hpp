@@ -16,7 +16,7 @@ namespace tilestep::kv_cache::paged::SIMT_BACKEND {
 void attend(simt::Device& device, const Problem& problem, const Arrays& arrays);
 /// The same sums by the same template, one tile of an item after another, with records.
 void explain(simt::Device& device, const Problem& problem, const Arrays& arrays,
-             const Explanation& what);
+             const simt::Tape& tape);
 /// Merges the parts.
 void merge(simt::Device& device, const Problem& problem, const Arrays& arrays);
 /// The timed kernel's resources on a multiprocessor.

@@ -44,7 +44,8 @@ inline Task task_of(const Problem& problem) {
           .k_channels = problem.k_channels,
           .merges = problem.merged_by == MergedBy::last_block,
           .merging = problem.merging,
-          .scale = static_cast<float>(1 / std::sqrt(static_cast<double>(problem.head_dim)))};
+          .scale = static_cast<float>(1 / std::sqrt(static_cast<double>(problem.head_dim))),
+          .followed = problem.followed};
 }
 
 inline simt::Global<const std::uint16_t> units(simt::Span<const std::uint8_t> bytes,
@@ -74,19 +75,6 @@ inline Memory memory_of(const Arrays& a) {
           simt::global(a.parts, "parts of rows")};
 }
 
-inline Explained witness_of(const Explanation& what) {
-  return {simt::global(what.visits, "visits"),
-          simt::global(what.steps, "steps"),
-          simt::global(what.asked, "asked"),
-          simt::global(what.weights, "weights"),
-          what.request,
-          what.head,
-          what.component,
-          what.step_pitch,
-          what.traced_item,
-          what.tape};
-}
-
 /// Calls run(format), a std::type_identity.
 template <class Run>
 void with_format(const Problem& problem, Run run) {
@@ -103,9 +91,9 @@ void with_format(const Problem& problem, Run run) {
 }
 
 /// A launch of `kernel`, or with `resources` the resources that it would take.
-template <class T, class W>
-void launch(simt::Device& device, void (*kernel)(Memory, Task, W), const Problem& problem,
-            const Arrays& arrays, const W& witness, simt::Resources* resources = nullptr) {
+template <class T, class Tape>
+void launch(simt::Device& device, void (*kernel)(Memory, Task, Tape), const Problem& problem,
+            const Arrays& arrays, const Tape& tape, simt::Resources* resources = nullptr) {
   const Task task = task_of(problem);
   const int strips = T::strips(task.strips);
   const auto blocks = static_cast<std::int64_t>(arrays.first_item.count) - 1;
@@ -114,7 +102,7 @@ void launch(simt::Device& device, void (*kernel)(Memory, Task, W), const Problem
   if (resources != nullptr) {
     *resources = simt::resources_of(shape, kernel);
   } else {
-    simt::launch(device, shape, kernel, memory_of(arrays), task, witness);
+    simt::launch(device, shape, kernel, memory_of(arrays), task, tape);
   }
 }
 

@@ -6,14 +6,13 @@
 namespace tilestep::kv_cache::paged::SIMT_BACKEND {
 
 void explain(simt::Device& device, const Problem& problem, const Arrays& arrays,
-             const Explanation& what) {
+             const simt::Tape& tape) {
   check(device.info(), problem);
-  const Explained witness = witness_of(what);
   simt::require_within("explained paged decode: head_dim", problem.head_dim, kExplainedDim,
                        kExplainedDim);
   with_format(problem, [&](auto format) {
     using T = Shape<typename decltype(format)::type, kExplainedDim, 2, kExplainedTile, 2, 0>;
-    launch<T, Explained>(device, paged<T, Explained>, problem, arrays, witness);
+    launch<T>(device, paged<T, simt::Tape>, problem, arrays, tape);
   });
 }
 

@@ -20,7 +20,7 @@ using TimedShape = Shape<F, kDim, kEights, S::kTokens, S::kStages, S::kWarps>;
 template <class T>
 void start(simt::Device& device, const Problem& problem, const Arrays& arrays,
            simt::Resources* resources) {
-  launch<T, Timed>(device, paged<T, Timed>, problem, arrays, {}, resources);
+  launch<T>(device, paged<T, simt::NoTape>, problem, arrays, simt::NoTape{}, resources);
 }
 
 void attend_timed(simt::Device& device, const Problem& problem, const Arrays& arrays,

@@ -57,9 +57,9 @@ struct RowParts {
 };
 
 /// The share of thread `thread` of `threads`.
-template <class T, class W>
+template <class T, class Tape>
 __device__ __forceinline__ void merge_rows(const RowParts& parts, const Task& task,
-                                           const Memory& memory, const W& witness, int thread,
+                                           const Memory& memory, const Tape& tape, int thread,
                                            int threads) {
   constexpr int kFours = T::kHeadDim / 4;  // of a row
   for (int i = thread; i < parts.heads * kFours; i += threads) {
@@ -79,10 +79,10 @@ __device__ __forceinline__ void merge_rows(const RowParts& parts, const Task& ta
       o.y = fmaf(v.y, weight, o.y);
       o.z = fmaf(v.z, weight, o.z);
       o.w = fmaf(v.w, weight, o.w);
-      witness.asks(kParts, 0, 16);
+      loads(tape, kParts, 16);
       if (column == 0) {
-        witness.asks(kParts, 0, 8);
-        witness.weighs(at, weight);
+        loads(tape, kParts, 8);
+        tape.put(kWeights, at, weight);
       }
     }
     const float inverse = all.l > 0 ? 1 / all.l : 0;
@@ -90,20 +90,20 @@ __device__ __forceinline__ void merge_rows(const RowParts& parts, const Task& ta
         static_cast<std::ptrdiff_t>(parts.request) * task.heads + parts.first_head + row;
     store_four(memory.o + (head * T::kHeadDim + column),
                make_float4(o.x * inverse, o.y * inverse, o.z * inverse, o.w * inverse));
-    witness.asks(kO, 1, 8);
+    stores(tape, kO, 8);
     if (column == 0) {
       memory.lse[head] = all.l > 0 ? all.m + logf(all.l) : -INFINITY;
-      witness.asks(kLse, 1, 4);
+      stores(tape, kLse, 4);
     }
   }
 }
 
-template <class T, class W>
-__global__ void merge(Memory memory, Task task, W witness) {
+template <class T, class Tape>
+__global__ void merge(Memory memory, Task task, Tape tape) {
   const WorkItem item = memory.items[static_cast<int>(blockIdx.x)];
   if (item.split != 0 || !is_split(item)) return;
   for (int i = 0; i < item.requests; ++i) {
-    merge_rows<T>(RowParts(item, i, memory), task, memory, witness,
+    merge_rows<T>(RowParts(item, i, memory), task, memory, tape,
                   static_cast<int>(blockIdx.y * blockDim.x + threadIdx.x),
                   static_cast<int>(gridDim.y * blockDim.x));
   }

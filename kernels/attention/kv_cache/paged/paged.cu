@@ -16,6 +16,7 @@
 // or INT4 with scales; log-sum-exp [batch × heads] FP32.
 
 #include "kernels/attention/kv_cache/paged/teams.hpp"
+#include "kernels/base/simt/softmax_step.hpp"
 
 namespace tilestep::kv_cache::paged::SIMT_BACKEND {
 
@@ -30,10 +31,10 @@ using Scores = float[T::kTokens / 8][4];
 // ---- queries ----------------------------------------------------------------------------------------
 
 /// Starts the copies of an item's queries to one of their two buffers, by all threads of the block.
-template <class T, class W>
+template <class T, class Tape>
 __device__ __forceinline__ void copy_queries(simt::Shared<std::uint16_t> to, const WorkItem& item,
                                              const Task& task, const Memory& memory,
-                                             const W& witness) {
+                                             const Tape& tape) {
   constexpr int kChunks = T::kHeadDim / 8;
   for (int i = static_cast<int>(threadIdx.x); i < rows_of(item) * kChunks;
        i += static_cast<int>(blockDim.x)) {
@@ -41,17 +42,17 @@ __device__ __forceinline__ void copy_queries(simt::Shared<std::uint16_t> to, con
     const std::ptrdiff_t query = query_of(item, row, task.heads);
     simt::cp_async16(to + (row * T::kQueryPitch + chunk * 8),
                      memory.q + (query * T::kHeadDim + chunk * 8));
-    witness.asks(kQ, 0, 16);
+    loads(tape, kQ, 16);
   }
 }
 
 /// A's fragments of a warp's rows, zeros where an item has none. A quantized cache is multiplied in FP16; K's scales
 /// per channel are then folded into the queries.
-template <class T, class W>
+template <class T, class Tape>
 __device__ __forceinline__ void load_queries(Queries<T>& q, simt::Shared<std::uint16_t> queries,
                                              const WorkItem& item, const Task& task,
                                              const Memory& memory, const Who& me,
-                                             const W& witness) {
+                                             const Tape& tape) {
   using Number = typename T::Format::Number;
   const int rows = rows_of(item);
   const auto load = [&](int row, int column) {
@@ -59,7 +60,7 @@ __device__ __forceinline__ void load_queries(Queries<T>& q, simt::Shared<std::ui
     float number = Bf16::number(queries[row * T::kQueryPitch + column]);
     if (T::Format::kScales && task.k_channels) {
       number *= memory.k_scales[item.kv_head * T::kHeadDim + column];
-      witness.asks(kScales, 0, 4);
+      loads(tape, kScales, 4);
     }
     return number;
   };
@@ -194,12 +195,12 @@ __device__ __forceinline__ void scale_weights(Scores<T>& p, simt::Shared<float> 
   }
 }
 
-/// Scores become weights; where a maximum rises, ℓ and O are rescaled to it. `there`: tokens of the tile.
-template <class T, class W>
+/// Scores become weights; where a maximum rises, ℓ and O are rescaled to it.
+template <class T, class Tape>
 __device__ __forceinline__ void online_softmax(Scores<T>& s, Outputs<T>& o, RowStats<T>& stats,
-                                               int there, float to_log2, const Who& me,
-                                               W& witness) {
-  if (there < T::kTokens) {
+                                               const TileOfItem& of, float to_log2, const Who& me,
+                                               const Task& task, const Tape& tape) {
+  if (const int there = of.tokens; there < T::kTokens) {
 #pragma unroll
     for (int j = 0; j < T::kTokens / 8; ++j) {
 #pragma unroll
@@ -219,39 +220,55 @@ __device__ __forceinline__ void online_softmax(Scores<T>& s, Outputs<T>& o, RowS
     }
     tile_max = max_of_row(tile_max) * to_log2;
     const float before = stats.m[half];
-    const float after = fmaxf(before, tile_max);
-    factor[half] = simt::exp2_approx(before - after);
-    rises = rises || after > before;
+    const auto step = simt::raise_maximum<simt::BinaryExp, true>(stats.m[half], tile_max);
+    factor[half] = step.rescale;
+    rises = rises || stats.m[half] > before;
     float tile_sum = 0;
 #pragma unroll
     for (int j = 0; j < T::kTokens / 8; ++j) {
 #pragma unroll
       for (int e = 2 * half; e < 2 * half + 2; ++e) {
-        s[j][e] = simt::exp2_approx(fmaf(s[j][e], to_log2, -after));  // [step: weights]
+        s[j][e] = step.weight(s[j][e], to_log2);  // [step: weights]
         tile_sum += s[j][e];
       }
     }
-    stats.m[half] = after;
     stats.l[half] = fmaf(stats.l[half], factor[half], tile_sum);
-    if constexpr (W::kRecords) {
-      witness.softmax(me.strip * T::kRows + half * 8 + me.group(), there, tile_max, before, after,
-                      factor[half], sum_of_row(tile_sum), sum_of_row(stats.l[half]));
+    if constexpr (Tape::kRecords) {
+      const float all = sum_of_row(tile_sum), l = sum_of_row(stats.l[half]);
+      if (of.row == me.strip * T::kRows + half * 8 + me.group() && me.place() == 0) {
+        note_step(tape, task, of, tile_max, before, stats.m[half], factor[half], all, l);
+      }
     }
   }
   // Most tiles raise no row's maximum.
   if (__any_sync(kAllLanes, rises)) scale_outputs<T>(o, factor, me.place());  // [step: rescale]
 }
 
+/// The followed component after this tile, by the lane that holds it.
+template <class T>
+__device__ void note_output(const simt::Tape& tape, const Outputs<T>& o, const Followed& followed,
+                            const TileOfItem& of, const Who& me) {
+  const int row = of.row - me.strip * T::kRows;
+  if (of.row < 0 || row < 0 || row >= T::kRows) return;
+  for (int f = 0; f < T::kSteps; ++f) {
+    for (int e = 0; e < 4; ++e) {
+      const bool here = T::Format::column_of_output(f, e / 2, me.group()) == followed.component &&
+                        me.place() * 2 + e % 2 == row % 8;
+      if (here) tape.put(kOutputs, of.at(followed), output_of<T>(o, row / 8, f, e));
+    }
+  }
+}
+
 // ---- the kernel -------------------------------------------------------------------------------------
 
 /// A team's tiles of an item.
-template <class T, class W>
+template <class T, class Tape>
 struct Walk {
-  Feeder<T, W> feeder;
+  Feeder<T, Tape> feeder;
   Ring<T> ring;
   const Task& task;
   const Who& me;
-  W& witness;
+  const Tape& tape;
   float to_log2;
   int stage = 0;
   int tile;  ///< of the item, or of later ones
@@ -278,13 +295,14 @@ struct Walk {
       if (T::Format::kScales && !task.k_channels) {
         scale_scores<T>(s, ring.scales(stage, false), me.place());
       }
-      const int there = piece.end - piece.first - tile * T::kTokens;
-      online_softmax<T>(s, o, stats, there, to_log2, me, witness);  // [step: softmax]
+      const int there = min(piece.end - piece.first - tile * T::kTokens, T::kTokens);
+      const TileOfItem of(task.followed, piece.item, number, tile, there);
+      online_softmax<T>(s, o, stats, of, to_log2, me, task, tape);  // [step: softmax]
       if constexpr (T::Format::kScales) {
         scale_weights<T>(s, ring.scales(stage, true), me.place());
       }
       multiply_values<T>(o, s, ring.v(stage));  // [step: values]
-      witness.template output<T>(o, me, number, tile);
+      if constexpr (Tape::kRecords) note_output<T>(tape, o, task.followed, of, me);
       stage = stage + 1 == T::kStages ? 0 : stage + 1;
     }
     tile -= tiles;
@@ -292,8 +310,8 @@ struct Walk {
   }
 };
 
-template <class T, class W>
-__global__ void __launch_bounds__(T::kMostThreads, 1) paged(Memory memory, Task task, W witness) {
+template <class T, class Tape>
+__global__ void __launch_bounds__(T::kMostThreads, 1) paged(Memory memory, Task task, Tape tape) {
   if (!simt::kHasMma) return;
   const int strips = T::strips(task.strips);
   const Layout<T> at(strips);
@@ -315,9 +333,9 @@ __global__ void __launch_bounds__(T::kMostThreads, 1) paged(Memory memory, Task 
   if (pieces.first == pieces.end) return;
   pieces.keep();
   __syncthreads();  // the items are ready
-  Walk<T, W> walk{Feeder<T, W>(pieces, me, ring, witness), ring, task,   me, witness,
-                  task.to_log2() / T::Format::kScoreUnit,  0,    me.team};
-  copy_queries<T>(queries, pieces[pieces.first].item, task, memory, witness);
+  Walk<T, Tape> walk{Feeder<T, Tape>(pieces, me, ring, tape), ring, task,   me, tape,
+                     task.to_log2() / T::Format::kScoreUnit,  0,    me.team};
+  copy_queries<T>(queries, pieces[pieces.first].item, task, memory, tape);
   simt::cp_async_commit();
   for (int stage = 0; stage < T::kStages - 1; ++stage) walk.feeder.feed(stage);
   simt::cp_async_wait<T::kStages - 1>();
@@ -325,15 +343,15 @@ __global__ void __launch_bounds__(T::kMostThreads, 1) paged(Memory memory, Task 
 
   for (int number = pieces.first; number < pieces.end; ++number) {
     const Piece piece = pieces[number];
-    const int turn = (number - pieces.first) % 2;
-    witness.begin(number, piece.item, piece.tiles(T::kTokens), threadIdx.x == 0);
+    const int order = number - pieces.first, turn = order % 2;
+    const long long begin = now<Tape>(order);
     Queries<T> q;
-    load_queries<T>(q, queries + turn * query_units, piece.item, task, memory, me, witness);
+    load_queries<T>(q, queries + turn * query_units, piece.item, task, memory, me, tape);
     // The next queries arrive with the next tile.
     const bool more = number + 1 < pieces.end;
     if (more) {
       copy_queries<T>(queries + (turn ^ 1) * query_units, pieces[number + 1].item, task, memory,
-                      witness);
+                      tape);
     }
     RowStats<T> stats;
     Outputs<T> o = {};
@@ -342,14 +360,17 @@ __global__ void __launch_bounds__(T::kMostThreads, 1) paged(Memory memory, Task 
       simt::cp_async_commit();
       simt::cp_async_wait<0>();
     }
-    finish<T>(o, stats, meeting, piece.item, task, memory, me, witness);  // [step: output]
-    witness.end(number, threadIdx.x == 0);
+    finish<T>(o, stats, meeting, piece.item, task, memory, me, tape);  // [step: output]
+    if (threadIdx.x == 0) {
+      note_item(tape, number, piece, static_cast<int>(blockIdx.x), order, piece.tiles(T::kTokens),
+                begin);
+    }
   }
   simt::cp_async_wait<0>();
   if (!task.merges) return;
   const auto last = simt::dynamic_shared<int>(kMostRows, at.queries(),
                                               "last");  // the queries are no longer needed
-  merge_where_last<T>(pieces, last, witness);
+  merge_where_last<T>(pieces, last, tape);
 }
 
 }  // namespace tilestep::kv_cache::paged::SIMT_BACKEND

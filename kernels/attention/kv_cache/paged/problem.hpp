@@ -40,6 +40,14 @@ inline constexpr int kMostRows = 64;
 /// Numbers of a head that the explained and the timed kernels are compiled for.
 inline constexpr int kExplainedDim = 32, kTimedDim = 128;
 
+/// What an explained launch records apart from its items.
+struct Followed {
+  int request = 0, head = 0, component = 0;  ///< of O: its steps
+  int step_pitch = 0;                        ///< steps of an item at most
+  int traced_item =
+      -1;  ///< whose copies of K and V and look-ups in the table go on the tape, by Tensor
+};
+
 struct Problem {
   Cache cache = Cache::same;
   int head_dim = kTimedDim;
@@ -51,6 +59,7 @@ struct Problem {
   bool k_channels = false;  ///< a quantized K has a scale per channel, not per token
   MergedBy merged_by = MergedBy::last_block;
   Merging merging = Merging::weighted;
+  Followed followed;
 };
 
 // ---- how work is split --------------------------------------------------------------------------
@@ -125,38 +134,39 @@ simt::Span<const std::uint8_t> bytes_of(simt::Span<T> array) {
 /// A tensor whose bytes are counted.
 enum Tensor : int { kQ, kK, kV, kScales, kTable, kO, kLse, kParts, kTensors };
 
-/// Of one work item. Clocks: nanoseconds that all multiprocessors share; under emulation the number of items that the
-/// block had finished before, and then one more.
-struct Visit {
-  int block, multiprocessor;  ///< emulated: the block twice
-  int order;                  ///< of the block's items
-  int tiles;
-  long long begin, end;
+/// A work item as its block has done it.
+struct ItemTrace {
+  int request = 0;
+  int kv_head = 0, first_head = 0, heads = 0;
+  int first = 0, tokens = 0;  ///< of the request's
+  int split = 0, splits = 1;
+  int block = 0, order = 0;  ///< its block, and its number among the block's items
+  int tiles = 0;
+  int first_round = 0;  ///< tiles that the block took before
+  /// On a GPU: ns since the first began; under emulation, which has no time: items that its block had finished.
+  std::int64_t begin = 0, end = 0;
+  bool operator==(const ItemTrace&) const = default;
 };
-/// A tile's effect on the chosen row. Scores in natural units.
-struct StepRecord {
-  float tile_max, m_before, m_after, rescale, tile_sum, l;
-  float o;     ///< the chosen component, not yet divided, of the row after this tile
-  int tokens;  ///< of the tile that count
+
+/// A tile's effect on the followed row. Scaled scores, in natural units.
+struct StepTrace {
+  int item = 0, tile = 0;
+  int tokens = 0;
+  float tile_max = 0, m_before = 0, m_after = 0, rescale = 0, tile_sum = 0, l = 0;
+  float o = 0;  ///< the followed component, undivided
+  bool operator==(const StepTrace&) const = default;
 };
+
 /// Tokens of an explained kernel's tile; it processes an item's tiles one after another.
 inline constexpr int kExplainedTile = 16;
-constexpr int explained_tiles(int tokens) {
-  return (tokens + kExplainedTile - 1) / kExplainedTile;
-}
 
-struct Explanation {
-  int request = 0, head = 0, component = 0;  ///< whose steps are recorded
-  int step_pitch = 0;                        ///< steps of an item at most
-  simt::Span<Visit> visits;                  ///< [items]
-  simt::Span<StepRecord>
-      steps;  ///< [items × step_pitch]; those of items without the chosen row are left as they are
-  simt::Span<unsigned long long> asked;  ///< [kTensors × 2]: bytes loaded, bytes stored; 0 before
-  simt::Span<float>
-      weights;  ///< [slots × most_rows]: what the merge gave each part, e^(m_part − m)
-  int traced_item =
-      -1;           ///< whose copies of K and V and look-ups in the table go on the tape, by Tensor
-  simt::Tape tape;  ///< empty: none do
+/// The arrays that an explained launch's tape keeps.
+enum Kept : std::uint32_t {
+  kItems,  ///< ItemTrace [items]; clocks are not relative to the first yet, nor is first_round counted
+  kSteps,    ///< StepTrace [items × step_pitch] of those with the followed row, without `o`
+  kOutputs,  ///< float [items × step_pitch]: `o` of the steps
+  kAsked,    ///< unsigned long long [kTensors × 2]: bytes loaded, bytes stored; 0 before
+  kWeights,  ///< float [slots × most_rows]: what the merge gave each part, e^(m_part − m)
 };
 
 }  // namespace tilestep::kv_cache::paged

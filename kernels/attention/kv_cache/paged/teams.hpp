@@ -21,16 +21,6 @@ struct RowStats {
   }
 };
 
-/// Over the four lanes that share a row.
-__device__ __forceinline__ float max_of_row(float x) {
-  x = fmaxf(x, __shfl_xor_sync(kAllLanes, x, 1));
-  return fmaxf(x, __shfl_xor_sync(kAllLanes, x, 2));
-}
-__device__ __forceinline__ float sum_of_row(float x) {
-  x += __shfl_xor_sync(kAllLanes, x, 1);
-  return x + __shfl_xor_sync(kAllLanes, x, 2);
-}
-
 /// O^T has heads across: a lane has columns of heads 2 · place and the next, not of its own row. By whole warps.
 template <class T>
 __device__ __forceinline__ void scale_outputs(Outputs<T>& o, const float (&factor)[T::kEights],
@@ -103,36 +93,36 @@ __device__ __forceinline__ void put_part(const Meeting<T>& meeting, const Output
 }
 
 /// Four columns of a row that all teams have added up: to O, or to the item's slot.
-template <class T, class W>
+template <class T, class Tape>
 __device__ __forceinline__ void store_row(const float4& sum, const Merged& all, int row, int column,
                                           const WorkItem& item, const Task& task,
-                                          const Memory& memory, const W& witness) {
+                                          const Memory& memory, const Tape& tape) {
   if (is_split(item)) {
     const std::ptrdiff_t at = part_of(item, row, task.most_rows);
     simt::as<float4>(memory.part_o + (at * T::kHeadDim + column))[0] = sum;
-    witness.asks(kParts, 1, 16);
+    stores(tape, kParts, 16);
     if (column != 0) return;
     memory.part_m[at] = all.m * kLn2;
     memory.part_l[at] = all.l;
-    witness.asks(kParts, 1, 8);
+    stores(tape, kParts, 8);
     return;
   }
   const float inverse = all.l > 0 ? 1 / all.l : 0;
   const std::ptrdiff_t head = query_of(item, row, task.heads);
   store_four(memory.o + (head * T::kHeadDim + column),
              make_float4(sum.x * inverse, sum.y * inverse, sum.z * inverse, sum.w * inverse));
-  witness.asks(kO, 1, 8);
+  stores(tape, kO, 8);
   if (column != 0) return;
   memory.lse[head] = all.l > 0 ? fmaf(all.m, kLn2, logf(all.l)) : -INFINITY;
-  witness.asks(kLse, 1, 4);
+  stores(tape, kLse, 4);
 }
 
 /// The teams' m, ℓ and O become the item's.
-template <class T, class W>
+template <class T, class Tape>
 __device__ __forceinline__ void finish(Outputs<T>& o, const RowStats<T>& stats,
                                        const Meeting<T>& meeting, const WorkItem& item,
                                        const Task& task, const Memory& memory, const Who& me,
-                                       const W& witness) {
+                                       const Tape& tape) {
   float factor[T::kEights];
 #pragma unroll
   for (int half = 0; half < T::kEights; ++half) {
@@ -168,7 +158,7 @@ __device__ __forceinline__ void finish(Outputs<T>& o, const RowStats<T>& stats,
       }
       const Merged all = sum_of_teams(meeting, me, strip, row % T::kRows);
       store_row<T>(sum, all, row, part * T::kPartColumns + i % kFours * 4, item, task, memory,
-                   witness);
+                   tape);
     }
     __syncthreads();  // all are read before the next ones, or the next item's, overwrite them
   }
@@ -176,9 +166,9 @@ __device__ __forceinline__ void finish(Outputs<T>& o, const RowStats<T>& stats,
 
 /// At its end a block announces the requests whose parts it has left in memory, all requests of an item together. The
 /// last block to do so merges them. `last`: room for kMostRows numbers that all threads of the block share.
-template <class T, class W>
+template <class T, class Tape>
 __device__ __forceinline__ void merge_where_last(const Pieces& pieces, simt::Shared<int> last,
-                                                 const W& witness) {
+                                                 const Tape& tape) {
   const Memory& memory = pieces.memory;
   const int thread = static_cast<int>(threadIdx.x);
   __threadfence();  // a thread that sees the count sees this thread's stores
@@ -197,7 +187,7 @@ __device__ __forceinline__ void merge_where_last(const Pieces& pieces, simt::Sha
     __threadfence();
     for (int i = 0; i < item.requests; ++i) {
       if (last[i] == 0) continue;
-      merge_rows<T>(RowParts(item, i, memory), pieces.task, memory, witness, thread,
+      merge_rows<T>(RowParts(item, i, memory), pieces.task, memory, tape, thread,
                     static_cast<int>(blockDim.x));
     }
     __syncthreads();  // all are read before the next item's

@@ -2,7 +2,7 @@
 
 /// \file
 /// Building blocks of the paged kernel: its compile-time shape, a launch's arguments, how a team of warps gathers its
-/// tiles through the block table, and the witnesses that record a run.
+/// tiles through the block table, and what an explained one records.
 
 #include <cmath>
 #include <cstddef>
@@ -84,6 +84,7 @@ struct Task {
   bool k_channels, merges;
   Merging merging;
   float scale;  ///< 1 / sqrt(head_dim)
+  Followed followed;
 
   __host__ __device__ float to_log2() const { return scale * kLog2e; }
 };
@@ -127,6 +128,16 @@ struct Who {
   }
 };
 
+/// Over the four lanes that share a row.
+__device__ __forceinline__ float max_of_row(float x) {
+  x = fmaxf(x, __shfl_xor_sync(kAllLanes, x, 1));
+  return fmaxf(x, __shfl_xor_sync(kAllLanes, x, 2));
+}
+__device__ __forceinline__ float sum_of_row(float x) {
+  x += __shfl_xor_sync(kAllLanes, x, 1);
+  return x + __shfl_xor_sync(kAllLanes, x, 2);
+}
+
 /// An item, and its tokens first … end - 1.
 struct Piece {
   WorkItem item;
@@ -161,6 +172,75 @@ struct Pieces {
     return read(number);
   }
 };
+
+// ---- records ---------------------------------------------------------------------------------------
+
+/// Counts bytes of a tensor that the kernel loads …
+template <class Tape>
+__device__ __forceinline__ void loads(const Tape& tape, Tensor tensor, int bytes) {
+  tape.add(kAsked, 2 * tensor, static_cast<unsigned long long>(bytes));
+}
+/// … with the traced item's addresses: at byte `at` of the tensor.
+template <class Tape>
+__device__ __forceinline__ void loads(const Tape& tape, const Task& task, int item, Tensor tensor,
+                                      std::ptrdiff_t at, int bytes) {
+  loads(tape, tensor, bytes);
+  if constexpr (Tape::kRecords) {
+    if (item != task.followed.traced_item) return;
+    tape.access(tensor, static_cast<std::uint64_t>(at), static_cast<std::uint16_t>(bytes),
+                simt::AccessKind::load);
+  }
+}
+template <class Tape>
+__device__ __forceinline__ void stores(const Tape& tape, Tensor tensor, int bytes) {
+  tape.add(kAsked, 2 * tensor + 1, static_cast<unsigned long long>(bytes));
+}
+
+/// Nanoseconds that all multiprocessors share; under emulation the items that the block has finished.
+template <class Tape>
+__device__ __forceinline__ long long now([[maybe_unused]] int items) {
+#if defined(__CUDACC__)
+  if constexpr (Tape::kRecords) return simt::device_clock();
+  return 0;
+#else
+  return items;
+#endif
+}
+/// By one thread, when the item is done. `order`: of the block's items.
+template <class Tape>
+__device__ __forceinline__ void note_item(const Tape& tape, int number, const Piece& piece,
+                                          int block, int order, int tiles, long long begin) {
+  const WorkItem& item = piece.item;
+  tape.put(kItems, number,
+           ItemTrace{item.request, item.kv_head, item.first_head, item.heads, piece.first,
+                     piece.end - piece.first, item.split, item.splits, block, order, tiles, 0,
+                     begin, now<Tape>(order + 1)});
+}
+
+/// A tile that counts `tokens`, and the followed row where its item has it, or −1.
+struct TileOfItem {
+  int item, tile, tokens, row;
+
+  __device__ __forceinline__ TileOfItem(const Followed& followed, const WorkItem& of, int number,
+                                        int which, int there)
+      : item(number),
+        tile(which),
+        tokens(there),
+        row(row_with(of, followed.request, followed.head)) {}
+  /// Of its step.
+  __device__ __forceinline__ std::ptrdiff_t at(const Followed& followed) const {
+    return static_cast<std::ptrdiff_t>(item) * followed.step_pitch + tile;
+  }
+};
+/// A tile's effect on a row, in units of log2.
+template <class Tape>
+__device__ __forceinline__ void note_step(const Tape& tape, const Task& task, const TileOfItem& of,
+                                          float tile_max, float before, float after, float rescale,
+                                          float tile_sum, float l) {
+  tape.put(kSteps, of.at(task.followed),
+           StepTrace{of.item, of.tile, of.tokens, tile_max * kLn2, before * kLn2, after * kLn2,
+                     rescale, tile_sum, l, 0});
+}
 
 // ---- tiles in shared memory ------------------------------------------------------------------------
 
@@ -224,27 +304,27 @@ __device__ __forceinline__ float output_of(const Outputs<T>& o, int half, int st
 
 /// Walks a team's tiles of all the block's items ahead of the products, and starts their copies. Tile number n of the
 /// block, counted across items, belongs to team n % teams.
-template <class T, class W>
+template <class T, class Tape>
 struct Feeder {
   const Task& task;
   const Memory& memory;
   const Pieces& pieces;
   const Who& me;
   Ring<T> ring;
-  W& witness;
+  const Tape& tape;
   int item;  ///< of the block's
   int tile, tiles = 0;
   int request = 0, kv_head = 0, first = 0, end = 0;
   int page = -1, slot = 0;  ///< of this lane's token of the tile; −1: none
 
   __device__ __forceinline__ Feeder(const Pieces& of_block, const Who& who, Ring<T> into,
-                                    W& looks_on)
+                                    const Tape& records)
       : task(of_block.task),
         memory(of_block.memory),
         pieces(of_block),
         me(who),
         ring(into),
-        witness(looks_on),
+        tape(records),
         item(of_block.first - 1),
         tile(who.team) {
     settle();
@@ -284,7 +364,7 @@ struct Feeder {
       const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(request) * task.table_pitch + entry;
       slot = token - entry * task.page_size;
       page = memory.table[at];  // [step: page]
-      if (me.strip == 0 && me.lane < T::kTokens) witness.looks_up(item, at);
+      if (me.strip == 0 && me.lane < T::kTokens) loads(tape, task, item, kTable, at * 4, 4);
     }
   }
   __device__ __forceinline__ void copy(int stage) {
@@ -316,14 +396,19 @@ struct Feeder {
         const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(from) * T::kPitch;
         simt::cp_async16(k + to, from_k + at);  // [step: copy]
         simt::cp_async16(v + to, from_v + at);
-        witness.copies(item, (at + chunk * 8) * 2);
+        note_copies(at + chunk * 8);
       } else {
         const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(max(from, 0)) * T::kPitch;
         simt::cp_async16(k + to, from_k + at, from >= 0);
         simt::cp_async16(v + to, from_v + at, from >= 0);
-        if (from >= 0) witness.copies(item, (at + chunk * 8) * 2);
+        if (from >= 0) note_copies(at + chunk * 8);
       }
     }
+  }
+  /// 16 bytes of K and of V.
+  __device__ __forceinline__ void note_copies(std::ptrdiff_t unit) const {
+    loads(tape, task, item, kK, unit * 2, 16);
+    loads(tape, task, item, kV, unit * 2, 16);
   }
   __device__ __forceinline__ void copy_scales(int stage, int row) {
     if (me.strip != 0 || me.lane >= T::kTokens) return;
@@ -332,113 +417,7 @@ struct Feeder {
       simt::cp_async4(ring.scales(stage, false) + me.lane, memory.k_scales + at, row >= 0);
     }
     simt::cp_async4(ring.scales(stage, true) + me.lane, memory.v_scales + at, row >= 0);
-    if (row >= 0) witness.asks(kScales, 0, task.k_channels ? 4 : 8);
-  }
-};
-
-// ---- witnesses -------------------------------------------------------------------------------------
-
-/// A timed kernel records nothing.
-struct Timed {
-  static constexpr bool kRecords = false;
-
-  __device__ __forceinline__ void begin(int, const WorkItem&, int, bool) {}
-  __device__ __forceinline__ void end(int, bool) {}
-  __device__ __forceinline__ void asks(Tensor, int, int) const {}
-  __device__ __forceinline__ void looks_up(int, std::ptrdiff_t) const {}
-  __device__ __forceinline__ void copies(int, std::ptrdiff_t) const {}
-  __device__ __forceinline__ void softmax(int, int, float, float, float, float, float, float) {}
-  template <class T>
-  __device__ __forceinline__ void output(const Outputs<T>&, const Who&, int, int) {}
-  __device__ __forceinline__ void weighs(int, float) const {}
-};
-
-/// An explained kernel records each tile's effect on the chosen row, which block did which item when, and the bytes
-/// requested from memory. The block has one team.
-struct Explained {
-  static constexpr bool kRecords = true;
-
-  simt::Global<Visit> visits;
-  simt::Global<StepRecord> steps;
-  simt::Global<unsigned long long> asked;
-  simt::Global<float> weights;
-  int request, head, component, step_pitch, traced_item;
-  simt::Tape tape;
-  // The block's position.
-  int order = -1;
-  int row = -1;  ///< the chosen row, where the item has it
-  StepRecord step{};
-
-  __device__ __forceinline__ void begin(int item, const WorkItem& what, int tiles, bool speaks) {
-    ++order;
-    row = row_with(what, request, head);
-    if (!speaks) return;
-    visits[item] = {
-        static_cast<int>(blockIdx.x), simt::multiprocessor(), order, tiles, now(order), 0};
-  }
-  __device__ __forceinline__ void end(int item, bool speaks) const {
-    if (speaks) visits[item].end = now(order + 1);
-  }
-  /// `bytes` are loaded (`kind` 0) or stored (1).
-  __device__ __forceinline__ void asks(Tensor tensor, int kind, int bytes) const {
-    atomicAdd(&asked[2 * tensor + kind], static_cast<unsigned long long>(bytes));
-  }
-  __device__ __forceinline__ void looks_up(int item, std::ptrdiff_t entry) const {
-    asks(kTable, 0, 4);
-    traces(item, kTable, entry * 4, 4);
-  }
-  /// 16 bytes of K and of V, at byte `at` from their beginning.
-  __device__ __forceinline__ void copies(int item, std::ptrdiff_t at) const {
-    asks(kK, 0, 16);
-    asks(kV, 0, 16);
-    traces(item, kK, at, 16);
-    traces(item, kV, at, 16);
-  }
-  /// A tile's effect on a row, reported by the lanes that share it; scores in units of log2.
-  __device__ __forceinline__ void softmax(int mine, int tokens, float tile_max, float before,
-                                          float after, float rescale, float tile_sum, float l) {
-    if (mine == row) {
-      step = {tile_max * kLn2, before * kLn2, after * kLn2, rescale, tile_sum, l, 0, tokens};
-    }
-  }
-  /// O^T has the tile's part: the lane that shares the row and the lane that holds the component record the step.
-  template <class T>
-  __device__ __forceinline__ void output(const Outputs<T>& o, const Who& me, int item, int tile) {
-    const int mine = row - me.strip * T::kRows;
-    if (row < 0 || mine < 0 || mine >= T::kRows) return;
-    StepRecord& to = steps[static_cast<std::ptrdiff_t>(item) * step_pitch + tile];
-    if (me.group() == mine % 8 && me.place() == 0) {
-      to.tile_max = step.tile_max;
-      to.m_before = step.m_before;
-      to.m_after = step.m_after;
-      to.rescale = step.rescale;
-      to.tile_sum = step.tile_sum;
-      to.l = step.l;
-      to.tokens = step.tokens;
-    }
-    for (int f = 0; f < T::kSteps; ++f) {
-      for (int e = 0; e < 4; ++e) {
-        const bool here = T::Format::column_of_output(f, e / 2, me.group()) == component &&
-                          me.place() * 2 + e % 2 == mine % 8;
-        if (here) to.o = output_of<T>(o, mine / 8, f, e);
-      }
-    }
-  }
-  __device__ __forceinline__ void weighs(int at, float weight) const { weights[at] = weight; }
-
- private:
-  __device__ __forceinline__ void traces(int item, Tensor tensor, std::ptrdiff_t at,
-                                         int bytes) const {
-    if (item != traced_item || tape.entries == nullptr) return;
-    tape.access(tensor, static_cast<std::uint64_t>(at), static_cast<std::uint16_t>(bytes),
-                simt::AccessKind::load);
-  }
-  static __device__ long long now([[maybe_unused]] int items) {
-#if defined(__CUDACC__)
-    return simt::device_clock();
-#else
-    return items;
-#endif
+    if (row >= 0) loads(tape, kScales, task.k_channels ? 4 : 8);
   }
 };
 

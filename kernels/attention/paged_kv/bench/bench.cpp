@@ -45,11 +45,10 @@ class Bench : public CacheBench {
       plan.cells = {{"page_size", lab::Cell(page_size)}};
       keep(rows, climb(plan, 0.1));
     }
-    add_table("page_sizes", "Sizes of a page, in shuffled order",
-              {whole("page_size", "page"), lab::Column{"time", "time"},
-               lab::Column{"bandwidth", "bandwidth"}, real("p10", "", "GB/s", 0),
-               real("p90", "", "GB/s", 0), real("fraction", "of reading alone", "", 3)},
-              rows);
+    add_table(
+        "page_sizes", "Sizes of a page, in shuffled order",
+        timed_columns({whole("page_size", "page")}, {real("fraction", "of reading alone", "", 3)}),
+        rows);
   }
 
   void climb_prefixes() {

@@ -88,7 +88,7 @@ lab::Table request_table(const Trace& trace) {
       "The requests of the launch and their block tables",
       {"request", whole("tokens"), whole("pages"), whole("empty", "empty slots"),
        whole("unused", "unused, if contiguous", "tokens"), lab::column("table", "block table")}};
-  for (const RequestTrace& one : trace.requests) {
+  for (const Running& one : trace.requests) {
     const auto pages = static_cast<int>(one.pages.size());
     table.add({fmt::format("R{}", one.request), one.tokens, pages,
                pages * trace.shape.page_size - one.tokens, trace.limit - one.tokens,
@@ -147,7 +147,8 @@ lab::Check check_pool(const Run& run) {
 /// The addresses of the sound kernel's copies are in pages of the request, each token once.
 lab::Check check_gathers(const Run& run) {
   const Outcome& sound = run.sound;
-  const paged::WorkItem& item = sound.plan.items[static_cast<std::size_t>(sound.traced_item)];
+  const paged::WorkItem& item =
+      sound.plan.items[static_cast<std::size_t>(sound.problem.followed.traced_item)];
   const auto& table = run.inputs.tables[static_cast<std::size_t>(item.request)];
   const int row_bytes = run.inputs.layer.row.key * paged::bits_of(sound.problem.cache) / 8;
   std::vector<std::uint64_t> want;

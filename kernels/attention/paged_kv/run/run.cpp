@@ -17,7 +17,7 @@
 namespace tilestep::paged_kv {
 namespace {
 
-constexpr Chosen kChosen{};
+constexpr paged::Followed kChosen{};
 
 /// The requests still running at the end of `serving`.
 Inputs inputs_of(const Params& params, const Serving& serving) {
@@ -75,7 +75,8 @@ void add_items(Trace& trace, const Outcome& shown, const Inputs& inputs) {
            std::tuple(item(b).request, item(b).first_page);
   });
   for (const int i : order) {
-    if (i == shown.traced_item) trace.traced_item = static_cast<int>(trace.items.size());
+    if (i == shown.problem.followed.traced_item)
+      trace.traced_item = static_cast<int>(trace.items.size());
     const int context = inputs.contexts[static_cast<std::size_t>(item(i).request)];
     trace.items.push_back({item(i).request, item(i).requests, item(i).first_page, item(i).pages,
                            kv_cache::tokens_of(item(i), inputs.page_size, context)});
@@ -85,7 +86,8 @@ void add_items(Trace& trace, const Outcome& shown, const Inputs& inputs) {
 /// The sources of the traced item's copies of K, page by page; `owned` by the allocator's table.
 std::vector<GatherTrace> gathers_of(const Outcome& shown, const Inputs& inputs) {
   constexpr std::uint64_t kCopy = 16, kSector = 32;
-  const paged::WorkItem& item = shown.plan.items[static_cast<std::size_t>(shown.traced_item)];
+  const paged::WorkItem& item =
+      shown.plan.items[static_cast<std::size_t>(shown.problem.followed.traced_item)];
   const auto row =
       static_cast<std::uint64_t>(inputs.layer.row.key * paged::bits_of(shown.problem.cache) / 8);
   const std::uint64_t page_bytes = row * static_cast<std::uint64_t>(inputs.page_size) *
@@ -135,10 +137,9 @@ Trace trace_of(const Run& run, const Outcome& shown, const Inputs& inputs) {
   trace.coming = part.requests;
   trace.most_running = part.batch;
   trace.serving = run.serving.steps;
-  const std::vector<Running>& running = run.serving.steps.back().running;
-  for (std::size_t r = 0; r < running.size(); ++r) {
-    trace.requests.push_back({running[r].request, running[r].tokens, inputs.tables[r]});
-  }
+  trace.requests = run.serving.steps.back().running;
+  for (std::size_t r = 0; r < trace.requests.size(); ++r)
+    trace.requests[r].pages = inputs.tables[r];
   add_items(trace, shown, inputs);
   trace.gathers = gathers_of(shown, run.inputs);
   sort_by_table(trace.gathers, inputs.tables[static_cast<std::size_t>(kChosen.request)]);

@@ -10,6 +10,7 @@
 #include "kernels/attention/kv_cache/reference.hpp"
 #include "kernels/base/lab/closest.hpp"
 #include "kernels/lessons.hpp"
+#include "tests/catch.hpp"
 #include "tests/kernels/device.hpp"
 
 /// Devices and comparisons of the lesson's tests.
@@ -28,26 +29,48 @@ inline std::string words(const Case& of) {
                      name_of(of.kv_dtype), name_of(of.scales), of.prefix);
 }
 
-/// A run of the explained kernel on requests of these lengths, beside what is right.
-struct Compared {
-  Inputs inputs;
-  Outcome outcome;
-  Reference exact;
-  lab::Closest o, lse;
+struct Answer {
+  std::vector<float> o, lse;
+  bool operator==(const Answer&) const = default;
+};
 
-  bool ok() const { return o.ok() && lse.ok(); }
+/// A cache of requests of these lengths, and what attending to it comes to.
+struct Given {
+  Given(const Case& p, const std::vector<int>& contexts)
+      : params(p),
+        inputs(make_inputs(p, contexts)),
+        cache(cache_of(inputs, p.kv_dtype, p.scales)),
+        exact(reference_attention(as_cached(inputs, cache), roundings_of(p.kv_dtype, p.scales))) {}
+  lab::Closest o(const Answer& got) const { return lab::compared(got.o, exact.o, exact.o_bound); }
+  lab::Closest lse(const Answer& got) const {
+    return lab::compared(got.lse, exact.lse, exact.lse_bound);
+  }
+  void check(const Answer& got) const {
+    INFO(words(params));
+    INFO("O " << o(got).error() << " of " << o(got).bound() << ", log-sum-exp " << lse(got).error()
+              << " of " << lse(got).bound());
+    CHECK(o(got).ok());
+    CHECK(lse(got).ok());
+  }
+
+  Case params;
+  Inputs inputs;
+  Cache cache;
+  Reference exact;
+};
+
+/// A run of the explained kernel beside what is right.
+struct Compared : Given {
+  Outcome outcome;
+
+  Answer answer() const { return {outcome.o, outcome.lse}; }
+  bool ok() const { return o(answer()).ok() && lse(answer()).ok(); }
 };
 inline Compared compared_run(simt::Device& device, const Case& params,
-                             const std::vector<int>& contexts, const Chosen& chosen = {}) {
-  Compared c;
-  c.inputs = make_inputs(params, contexts);
-  const Cache cache = cache_of(c.inputs, params.kv_dtype, params.scales);
-  c.outcome = run_explained(device, params, c.inputs, cache, chosen);
-  c.exact =
-      reference_attention(as_cached(c.inputs, cache), roundings_of(params.kv_dtype, params.scales));
-  c.o = lab::compared(c.outcome.o, c.exact.o, c.exact.o_bound);
-  c.lse = lab::compared(c.outcome.lse, c.exact.lse, c.exact.lse_bound);
-  return c;
+                             const std::vector<int>& contexts,
+                             const paged::Followed& followed = {}) {
+  const Given given(params, contexts);
+  return {given, run_explained(device, params, given.inputs, given.cache, followed)};
 }
 
 }  // namespace tilestep::decode

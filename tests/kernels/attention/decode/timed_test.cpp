@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <span>
 
+#include "kernels/attention/kv_cache/on_device.hpp"
 #include "tests/catch.hpp"
 #include "tests/kernels/attention/decode/testing.hpp"
 #include "tests/part.hpp"
@@ -12,65 +13,6 @@ using namespace tilestep;
 using namespace tilestep::decode;
 
 namespace {
-
-/// The arrays of a launch, of heads or latent rows.
-struct OnDevice {
-  OnDevice(simt::Device& device, const Inputs& inputs, const Cache& cache,
-           const paged::WorkPlan& plan, int rows)
-      : pitch(longest(inputs)),
-        q(device, words_of(inputs.q)),
-        k(device, cache.k.bytes),
-        v(device, cache.v.bytes),
-        k_scales(device, cache.k.scales),
-        v_scales(device, cache.v.scales),
-        table(device, flat(inputs, pitch)),
-        context(device, inputs.contexts),
-        items(device, plan.items),
-        first_item(device, plan.first_item),
-        o(device, count(inputs) * static_cast<std::size_t>(inputs.layer.row.value)),
-        lse(device, count(inputs)),
-        part_o(device, static_cast<std::size_t>(plan.slots * rows * inputs.layer.row.value)),
-        part_m(device, static_cast<std::size_t>(plan.slots * rows)),
-        part_l(device, static_cast<std::size_t>(plan.slots * rows)),
-        arrived(device, static_cast<std::size_t>(plan.slots)),
-        parts(device, plan.parts) {
-    for (auto* floats : {&lse, &part_o, &part_m, &part_l}) floats->fill(0xFF);
-    o.fill(0xFF);
-    arrived.fill(0);
-  }
-  static int longest(const Inputs& inputs) {
-    std::size_t most = 1;
-    for (const auto& one : inputs.tables) most = std::max(most, one.size());
-    return static_cast<int>(most);
-  }
-  static std::vector<int> flat(const Inputs& inputs, int pitch) {
-    std::vector<int> all;
-    for (std::vector<int> one : inputs.tables) {
-      one.resize(static_cast<std::size_t>(pitch), -1);
-      all.insert(all.end(), one.begin(), one.end());
-    }
-    return all;
-  }
-  static std::size_t count(const Inputs& inputs) {
-    return static_cast<std::size_t>(inputs.batch() * inputs.layer.heads);
-  }
-
-  int pitch;
-  simt::Buffer<std::uint16_t> q;
-  simt::Buffer<std::uint8_t> k, v;
-  simt::Buffer<float> k_scales, v_scales;
-  simt::Buffer<int> table, context;
-  simt::Buffer<paged::WorkItem> items;
-  simt::Buffer<int> first_item;
-  simt::Buffer<std::uint16_t> o;
-  simt::Buffer<float> lse, part_o, part_m, part_l;
-  simt::Buffer<int> arrived, parts;
-};
-
-struct Answer {
-  std::vector<float> o, lse;
-  bool operator==(const Answer&) const = default;
-};
 
 struct How {
   bool balanced = false;
@@ -82,21 +24,14 @@ paged::WorkPlan cut_into(const paged::Cut& cut, const std::vector<int>& contexts
                       : paged::even_plan(cut, contexts, how.parts);
 }
 
-paged::Arrays arrays_of(OnDevice& on) {
-  return {on.q.span(),          on.k.span(),      on.v.span(),       on.k_scales.span(),
-          on.v_scales.span(),   on.table.span(),  on.context.span(), on.items.span(),
-          on.first_item.span(), on.o.span(),      on.lse.span(),     on.part_o.span(),
-          on.part_m.span(),     on.part_l.span(), on.arrived.span(), on.parts.span()};
-}
-
-Answer paged_answer(simt::Device& device, const Case& params, const Inputs& inputs,
-                    const Cache& cache, const How& how, int launches = 1) {
+Answer paged_answer(simt::Device& device, const Given& of, const How& how, int launches = 1) {
+  const auto& [params, inputs, cache, exact] = of;
   const paged::WorkPlan plan = cut_into(
       {params.heads, params.cached_heads(), inputs.page_size, how.repeat_kv}, inputs.contexts, how);
   paged::Problem problem = paged_problem_of(params, inputs, plan);
   problem.merged_by = how.merge_apart ? paged::MergedBy::other_kernel : paged::MergedBy::last_block;
   OnDevice on(device, inputs, cache, plan, problem.most_rows);
-  const paged::Arrays arrays = arrays_of(on);
+  const paged::Arrays arrays = on.arrays();
   const Kernels& kernels = kernels_of(device);
   for (int i = 0; i < launches; ++i) {
     kernels.attend(device, problem, arrays);
@@ -106,12 +41,12 @@ Answer paged_answer(simt::Device& device, const Case& params, const Inputs& inpu
 }
 
 /// Shared pages once for groups of at most `most` requests: by one launch, or by one for them and one for the others.
-Answer shared_answer(simt::Device& device, const Case& params, const Inputs& inputs,
-                     const Cache& cache, int most, bool two) {
+Answer shared_answer(simt::Device& device, const Given& of, int most, bool two) {
+  const auto& [params, inputs, cache, exact] = of;
   const paged::Cut cut{params.heads, params.cached_heads(), inputs.page_size};
-  const int pitch = OnDevice::longest(inputs);
-  const std::vector<int> table = OnDevice::flat(inputs, pitch);
-  const auto sharing = paged::sharing_of(table, pitch, inputs.contexts, inputs.page_size, most);
+  const std::vector<int> table = inputs.flat_tables();
+  const auto sharing =
+      paged::sharing_of(table, inputs.table_pitch(), inputs.contexts, inputs.page_size, most);
   CHECK_FALSE(sharing.empty());
   paged::TwoPlans plans = paged::balanced_plans(cut, inputs.contexts, 3, 4, sharing);
   if (!two) plans.own = paged::balanced_plan(cut, inputs.contexts, 5, sharing);
@@ -121,58 +56,24 @@ Answer shared_answer(simt::Device& device, const Case& params, const Inputs& inp
   if (two) {
     const simt::Buffer<paged::WorkItem> items(device, plans.shared.items);
     const simt::Buffer<int> first_item(device, plans.shared.first_item);
-    paged::Arrays arrays = arrays_of(on);
+    paged::Arrays arrays = on.arrays();
     arrays.items = items.span();
     arrays.first_item = first_item.span();
     kernels.attend(device, paged_problem_of(params, inputs, plans.shared), arrays);
   }
-  kernels.attend(device, own, arrays_of(on));
+  kernels.attend(device, own, on.arrays());
   return {values_of(on.o.download()), on.lse.download()};
 }
 
-Answer latent_answer(simt::Device& device, const Inputs& inputs, const Cache& cache,
-                     const How& how) {
-  latent::Problem problem;
-  problem.heads = inputs.layer.heads;
-  problem.batch = inputs.batch();
-  problem.pages = inputs.pages;
-  problem.page_size = inputs.page_size;
-  problem.scale = static_cast<float>(inputs.scale);
-  const paged::WorkPlan plan = cut_into(
-      {problem.heads, latent::lines_of(problem.heads), problem.page_size}, inputs.contexts, how);
-  OnDevice on(device, inputs, cache, plan, latent::heads_of_item(problem.heads));
-  problem.table_pitch = on.pitch;
-  const simt::Buffer<std::uint16_t> rows(device, words_of(inputs.k));
-  const latent::Arrays arrays{on.q.span(),       rows.span(),     on.table.span(),
-                              on.context.span(), on.items.span(), on.first_item.span(),
-                              on.o.span(),       on.lse.span(),   on.part_o.span(),
-                              on.part_m.span(),  on.part_l.span()};
-  kernels_of(device).attend(device, problem, arrays);
-  kernels_of(device).merge(device, problem, arrays, nullptr);
+Answer latent_answer(simt::Device& device, const Given& of, const How& how) {
+  const auto& [params, inputs, cache, exact] = of;
+  const int heads = inputs.layer.heads;
+  const paged::WorkPlan plan =
+      cut_into({heads, latent::lines_of(heads), inputs.page_size}, inputs.contexts, how);
+  OnDevice on(device, inputs, cache, plan, latent::heads_of_item(heads));
+  kernels_of(device).attend_latent(device, paged_problem_of(params, inputs, plan), on.arrays());
   return {values_of(on.o.download()), on.lse.download()};
 }
-
-/// A cache and what attending to it comes to.
-struct Given {
-  Given(const Case& p, const std::vector<int>& contexts)
-      : params(p), inputs(make_inputs(p, contexts)), cache(cache_of(inputs, p.kv_dtype, p.scales)) {
-    exact = reference_attention(as_cached(inputs, cache), roundings_of(p.kv_dtype, p.scales));
-  }
-  void check(const Answer& got) const {
-    INFO(words(params));
-    const lab::Closest o = lab::compared(got.o, exact.o, exact.o_bound);
-    const lab::Closest lse = lab::compared(got.lse, exact.lse, exact.lse_bound);
-    INFO("O " << o.error() << " of " << o.bound() << ", log-sum-exp " << lse.error() << " of "
-              << lse.bound());
-    CHECK(o.ok());
-    CHECK(lse.ok());
-  }
-
-  Case params;
-  Inputs inputs;
-  Cache cache;
-  Reference exact;
-};
 
 Case heads_of(Scheme scheme, int heads, int kv_heads, int size = 16, KvType type = KvType::bf16,
               Scales scales = Scales::token) {
@@ -195,7 +96,7 @@ TEST_CASE("Timed decode equals double: lengths, pages and cuts", "[decode]") {
     for (const How& how : {How{false, 1}, How{false, 3}, How{true, 1}, How{true, 5},
                            How{false, 3, true}, How{true, 5, false, true}}) {
       if (part.skips()) continue;
-      of.check(paged_answer(*device, of.params, of.inputs, of.cache, how));
+      of.check(paged_answer(*device, of, how));
     }
   }
 }
@@ -217,27 +118,27 @@ TEST_CASE("Timed decode equals double: formats and groups of query heads", "[dec
   for (const Case& params : settings) {
     if (part.skips()) continue;
     const Given of(params, {70, 33});
-    of.check(paged_answer(*device, of.params, of.inputs, of.cache, {true, 3}));
+    of.check(paged_answer(*device, of, {true, 3}));
   }
 }
 
 TEST_CASE("Timed decode: a long request in many parts, and one launch after another", "[decode]") {
   const auto device = device_under_test();
   const Given of(heads_of(Scheme::mqa, 2, 1), {500, 3});
-  of.check(paged_answer(*device, of.params, of.inputs, of.cache, {true, 7}));
+  of.check(paged_answer(*device, of, {true, 7}));
   // What counts the parts that have arrived is left as it was found.
-  of.check(paged_answer(*device, of.params, of.inputs, of.cache, {false, 5}, 3));
+  of.check(paged_answer(*device, of, {false, 5}, 3));
 }
 
 TEST_CASE("Timed decode: no order of the threads changes an answer", "[decode]") {
   const Given of(heads_of(Scheme::gqa, 4, 2), {150, 20});
   const How how{true, 3};
-  const Answer first = paged_answer(*device_under_test(), of.params, of.inputs, of.cache, how);
+  const Answer first = paged_answer(*device_under_test(), of, how);
   for (const simt::ThreadOrder order :
        {simt::ThreadOrder::descending, simt::ThreadOrder::shuffled}) {
     for (const auto completion : {simt::Completion::latest, simt::Completion::seeded}) {
       const auto other = device_under_test(order, 3, completion);
-      CHECK(paged_answer(*other, of.params, of.inputs, of.cache, how) == first);
+      CHECK(paged_answer(*other, of, how) == first);
     }
   }
 }
@@ -256,7 +157,7 @@ TEST_CASE("Timed decode reads a shared prefix once for several requests", "[deco
         for (const int most : {2, 16}) {
           for (const bool two : {false, true}) {
             if (part.skips()) continue;
-            of.check(shared_answer(*device, of.params, of.inputs, of.cache, most, two));
+            of.check(shared_answer(*device, of, most, two));
           }
         }
       }
@@ -269,10 +170,7 @@ TEST_CASE("Timed decode refuses what it is not compiled for", "[decode]") {
   Case params = heads_of(Scheme::gqa, 4, 2);
   params.head_dim = 32;
   const Given of(params, {5});
-  CHECK(tests::contains(tests::error_of([&] {
-                          paged_answer(*device, params, of.inputs, of.cache, {false, 1});
-                        }),
-                        "128"));
+  CHECK(tests::contains(tests::error_of([&] { paged_answer(*device, of, {false, 1}); }), "128"));
 }
 
 TEST_CASE("Latent decode equals double: lengths, pages, parts and heads", "[decode]") {
@@ -282,24 +180,24 @@ TEST_CASE("Latent decode equals double: lengths, pages, parts and heads", "[deco
     const Given of(heads_of(Scheme::mla, 16, 1, size), {0, 1, 65, 130});
     for (const How& how : {How{false, 1}, How{true, 3}}) {
       if (part.skips()) continue;
-      of.check(latent_answer(*device, of.inputs, of.cache, how));
+      of.check(latent_answer(*device, of, how));
     }
   }
-  for (const int heads : {1, 64, 128, 192}) {
+  for (const int heads : {1, 64, 100, 128, 192}) {
     if (part.skips()) continue;
     const Given of(heads_of(Scheme::mla, heads, 1, 64), {70});
-    of.check(latent_answer(*device, of.inputs, of.cache, {false, 2}));
+    of.check(latent_answer(*device, of, {false, 2}));
   }
 }
 
 TEST_CASE("Latent decode: no order of the threads changes an answer", "[decode]") {
   const Given of(heads_of(Scheme::mla, 128, 1, 16), {100, 20});
-  const Answer first = latent_answer(*device_under_test(), of.inputs, of.cache, {true, 2});
+  const Answer first = latent_answer(*device_under_test(), of, {true, 2});
   for (const simt::ThreadOrder order :
        {simt::ThreadOrder::descending, simt::ThreadOrder::shuffled}) {
     for (const auto completion : {simt::Completion::latest, simt::Completion::seeded}) {
       const auto other = device_under_test(order, 3, completion);
-      CHECK(latent_answer(*other, of.inputs, of.cache, {true, 2}) == first);
+      CHECK(latent_answer(*other, of, {true, 2}) == first);
     }
   }
 }
