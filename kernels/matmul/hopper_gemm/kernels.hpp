@@ -118,6 +118,8 @@ static_assert(fault_of(Break::wrong_bytes) == Fault::wrong_bytes);
 inline constexpr long long kPatience = 2'000'000;
 /// Of all lanes.
 inline constexpr int kSites = kWaitsFull + 2 * kConsumerSites;
+/// The row of clocks with the waits that were given up: by site, the k-tile waited for.
+inline constexpr int kGivenUp = kSites;
 
 // ---- the interface --------------------------------------------------------------------------------
 

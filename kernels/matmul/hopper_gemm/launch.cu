@@ -129,11 +129,15 @@ class KernelsHere final : public Kernels {
     const Task task{what.shape, what.raster, plan.shared_bytes,
                     what.variant >= Variant::persistent};
     const Arrays<float> arrays{operands, c};
-    const Explained witness{simt::global(clocks, "clocks"), what.numbers, what.block, what.fault};
+    simt::Tape tape;
+    tape.clocks = clocks;
+    tape.numbers = what.numbers;
+    tape.chosen_block = what.block;
+    tape.fault = static_cast<int>(what.fault);
     if (has_producer(what.variant)) {
-      explain_specialized(call, what, task, arrays, witness);
+      explain_specialized(call, what, task, arrays, tape);
     } else {
-      explain_together(call, what, task, arrays, witness);
+      explain_together(call, what, task, arrays, tape);
     }
   }
 

@@ -79,12 +79,12 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
     if (number < k_tiles) {
       const int stage = number % ring.stages;
       const int first = number * (kDepthBytes / 16);  // [step: expects]
-      if (threadIdx.x == 0) tape.note(kExpects, number);
+      clock<2 * kWarpgroup>(tape, kExpects, number);
       start_copies(a, memory, stages, stages.a(stage), stages.rows(), place.row, task.shape.m,
                    first, chunks);
       start_copies(b, memory, stages, stages.b(stage), T::kColumns, place.column, task.shape.n,
                    first, chunks);
-      if (threadIdx.x == 0) tape.note(kCopies, number);
+      clock<2 * kWarpgroup>(tape, kCopies, number);
     }
     // An empty group too, so that groups can be counted.
     simt::cp_async_commit();  // [step: copies]
@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
   float sums[4][T::kColumns / 32][4] = {};
   for (int i = 0; i < kMmaAhead && i < ring.stages - 1; ++i) copy(i);
   for (int number = 0; number < k_tiles; ++number) {
-    tape.note(site + kWaitsFull, number);
+    clock(tape, site + kWaitsFull, number);
     if (ring.stages > kMmaAhead) {  // [step: waits-full]
       simt::cp_async_wait<kMmaAhead - 1>();
     } else {
@@ -101,17 +101,17 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
     }
     // All threads' parts of the stage must have arrived, and all must be done with the previous one.
     __syncthreads();
-    tape.note(site + kIssues, number);
+    clock(tape, site + kIssues, number);
     if (ring.stages > 1) copy(number + (ring.stages > kMmaAhead ? kMmaAhead : ring.stages - 1));
     multiply_by_warp<T>(sums, stages, number % ring.stages, consumer);  // [step: issues]
-    tape.note(site + kWaited, number);
+    clock(tape, site + kWaited, number);
     if (ring.stages == 1)
       __syncthreads();  // all must have read the stage before it is filled again
-    tape.note(site + kReleases, number);
+    clock(tape, site + kReleases, number);
   }
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) % kWarpgroup / 32;
-  tape.note(site + kStores, 0);
+  clock(tape, site + kStores, 0);
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
 #pragma unroll
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
       }
     }
   }
-  tape.note(site + kStored, 0);
+  clock(tape, site + kStored, 0);
 }
 
 }  // namespace tilestep::hopper_gemm::SIMT_BACKEND

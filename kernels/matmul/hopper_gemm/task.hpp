@@ -28,7 +28,7 @@ __device__ __forceinline__ unsigned chunk_address(const S& stages, unsigned tile
   const int panel = chunk * 16 / width;
   const unsigned plain =
       tile + static_cast<unsigned>((panel * rows + row) * width + chunk * 16 % width);
-  return swizzled_address(plain, stages.ring.swizzle);
+  return swizzled_address(plain, stages.layout.swizzle);
 }
 
 /// Issues the products of a stage for the warpgroup's 64 rows.
