@@ -95,6 +95,10 @@ struct Configuration {
   int tile_tokens = 0, tile_width = 0, tile_hidden = 0;
   bool hopper = false;  ///< wgmma: needs compute capability 9.0
 };
+/// Whether a device runs those: Hopper, and the emulation.
+inline bool runs_wgmma(const simt::DeviceInfo& device) {
+  return device.compute_capability == 0 || device.compute_capability == 90;
+}
 
 /// The position along the tokens of tile number `in_expert` of an expert. Tiles are numbered in
 /// groups of 8 down, column by column: tiles that run together share rows of x and W, which L2

@@ -322,7 +322,7 @@ const lab::Lesson& lesson() {
                         {.tokens = 19, .routing = Routing::one_hot},
                         {.tokens = 1}})
           .with_small_bench([](simt::Device& device, lab::Progress& progress) {
-            return bench_report(device, progress, {20, 64, 256, {3, 5}, true});
+            return bench_report(device, progress, {300, 64, 512, {3, 5}, true});
           })
           .with_replay(replay_of_runs);
   return lesson;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "kernels/base/simt/packed.hpp"
 #include "kernels/base/simt/simt.hpp"
 #include "kernels/experts/moe_routing/kernels.hpp"
 
@@ -117,18 +118,14 @@ class TileRecorder {
  private:
   __device__ __forceinline__ unsigned long long now() const {
 #if defined(__CUDACC__)
-    unsigned long long nanoseconds = 0;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(nanoseconds)::"memory");
-    return nanoseconds;
+    return static_cast<unsigned long long>(simt::device_clock());
 #else
     return std::uint64_t{tiles_} * mma_of_a_tile_;
 #endif
   }
   static __device__ __forceinline__ int processor([[maybe_unused]] int block) {
 #if defined(__CUDACC__)
-    unsigned number = 0;
-    asm volatile("mov.u32 %0, %%smid;" : "=r"(number));
-    return static_cast<int>(number);
+    return simt::multiprocessor();
 #else
     return block;
 #endif
