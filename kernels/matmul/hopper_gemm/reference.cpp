@@ -44,11 +44,11 @@ std::vector<std::uint16_t> packed(const std::vector<float>& values, int rows, in
   return words;
 }
 
-Matrices make_matrices(const GemmShape& shape, DataType type, Data data, std::int64_t seed) {
+Matrices make_matrices(const GemmShape& shape, DataType type, std::int64_t seed) {
   std::mt19937 generator = lab::generator_of(seed);
   const auto matrix = [&](int rows) {
     std::vector<float> values = lab::uniform_floats(generator, elements_of(rows, shape.k));
-    for (float& value : values) value = data == Data::zeros ? 0 : rounded(value, type);
+    for (float& value : values) value = rounded(value, type);
     return values;
   };
   Matrices matrices;

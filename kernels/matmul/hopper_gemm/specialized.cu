@@ -52,21 +52,22 @@ __device__ __forceinline__ void produce(const TensorMaps& maps, const Task& task
     for (int k = 0; k < task.shape.k; k += T::kDepth, ++turn.number) {
       const int stage = ring.stage(turn);
       const unsigned full = ring.full(stage);
-      clock(tape, kWaitsEmpty, turn.number);
+      clock(tape, site_of(What::waits_empty), turn.number);
       // All consumers, in both blocks, must be done with the stage's old contents: the other block's half
       // is written here too.
       // Broken: waits only until its own copies have landed, even if consumers still read them.
       const bool forgets = tape.does(Fault::skip_empty_wait);
       const unsigned free = forgets ? full : ring.empty(stage);
-      wait(tape, free, ring.parity(turn) ^ 1, kWaitsEmpty, turn);  // [step: waits-empty]
-      clock(tape, kExpects, turn.number);
+      wait(tape, free, ring.parity(turn) ^ 1, site_of(What::waits_empty),
+           turn);  // [step: waits-empty]
+      clock(tape, site_of(What::expects), turn.number);
       const bool forgets_b = tape.does(Fault::wrong_bytes);
       arrive_expecting(full, forgets_b ? stages.a_bytes() : stages.bytes());  // [step: expects]
       fetch_rows<1>(maps.a, stages, stages.a(stage), stages.rows(), 0, full, k, place.row,
                     T::kElementBytes);
       fetch_rows<kCluster>(maps.b, stages, stages.b(stage), T::kColumns, rank * kFetched, full, k,
                            place.column + rank * kFetched, T::kElementBytes);  // [step: copies]
-      clock(tape, kCopies, turn.number);
+      clock(tape, site_of(What::copies), turn.number);
     }
   }
 }
@@ -82,7 +83,7 @@ __device__ __forceinline__ void look_on(const Task& task, const Stages<T, R>& st
     for (int k = 0; k < task.shape.k; k += T::kDepth, ++turn.number) {
       const unsigned full = ring.full(ring.stage(turn));
       if (!watch(full, ring.parity(turn), kPatience)) return;  // [step: flips]
-      clock<kWatcher>(tape, kFlips, turn.number);
+      clock<kWatcher>(tape, site_of(What::flips), turn.number);
     }
   }
 }
@@ -101,7 +102,7 @@ __device__ __forceinline__ void pass_tensor_cores(int consumer) {
 template <class T, class R, int kCluster, class Tape>
 __device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stages<T, R>& stages,
                                               Turn& turn, int k_end, int consumer, bool passes,
-                                              const Tape& tape, int site) {
+                                              const Tape& tape, int who) {
   const auto ring = stages.ring();
   // A single stage must be released before the next k-tile can be copied.
   const bool lone = stages.layout.stages == 1;
@@ -110,34 +111,34 @@ __device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stag
   for (int k = 0; k < k_end; k += T::kDepth, ++turn.number) {
     if (lone && k > 0) {
       wgmma_wait<0>();
-      clock(tape, site + kWaited, turn.number - 1);
+      clock(tape, site_of(What::waited, who), turn.number - 1);
       release<kCluster>(ring, before);
-      clock(tape, site + kReleases, turn.number - 1);
+      clock(tape, site_of(What::releases, who), turn.number - 1);
     }
     const int stage = ring.stage(turn);
-    clock(tape, site + kWaitsFull, turn.number);
+    clock(tape, site_of(What::waits_full, who), turn.number);
     if (!tape.does(Fault::skip_full_wait)) {  // [step: waits-full]
-      wait(tape, ring.full(stage), ring.parity(turn), site + kWaitsFull, turn);
+      wait(tape, ring.full(stage), ring.parity(turn), site_of(What::waits_full, who), turn);
     }
-    clock(tape, site + kIssues, turn.number);
+    clock(tape, site_of(What::issues, who), turn.number);
     multiply_stage<T>(sums, stages, stage, rows, k == 0);  // [step: issues]
     wgmma_commit();                                        // [step: commits]
-    clock(tape, site + kCommits, turn.number);
+    clock(tape, site_of(What::commits, who), turn.number);
     // The previous stage has been fully read once only this stage's products are in flight.
     if (!omits(tape, Fault::early_release)) wgmma_wait<1>();  // [step: waited]
     if (k > 0 && !lone) {
-      clock(tape, site + kWaited, turn.number - 1);
+      clock(tape, site_of(What::waited, who), turn.number - 1);
       if (!omits(tape, Fault::no_release)) release<kCluster>(ring, before);  // [step: releases]
-      clock(tape, site + kReleases, turn.number - 1);
+      clock(tape, site_of(What::releases, who), turn.number - 1);
     }
     before = stage;
   }
   if (passes) pass_tensor_cores(consumer);
   if (!omits(tape, Fault::no_product_wait)) wgmma_wait<0>();
   settle(sums);
-  clock(tape, site + kWaited, turn.number - 1);
+  clock(tape, site_of(What::waited, who), turn.number - 1);
   if (!omits(tape, Fault::no_release)) release<kCluster>(ring, before);
-  clock(tape, site + kReleases, turn.number - 1);
+  clock(tape, site_of(What::releases, who), turn.number - 1);
 }
 
 /// What a consumer does to the sums of a tile before it stores them: nothing. A lesson that fuses more into the epilogue
@@ -162,7 +163,7 @@ __device__ __forceinline__ void consume(const TensorMaps& maps, const Task& task
                                         simt::Global<Out> c, const Stages<T, R>& stages, int rank,
                                         int consumer, const Tape& tape, const Epilogue& epilogue) {
   using Stored = typename Epilogue::template Stored<T>;
-  const int site = consumer * kConsumerSites;
+  const int who = 1 + consumer;
   const bool in_turn = stages.layout.sharing < stages.layout.consumers;  // ping-pong
   Turn turn;
   int tile = 0;
@@ -185,9 +186,9 @@ __device__ __forceinline__ void consume(const TensorMaps& maps, const Task& task
     };
     const auto ahead = epilogue.template ahead<T>(here);
     multiply_tile<T, R, kCluster>(sums, stages, turn, task.shape.k, consumer,
-                                  in_turn && !walk.is_last(), tape, site);
+                                  in_turn && !walk.is_last(), tape, who);
     TilePlace place = here();
-    clock(tape, site + kStores, tile);
+    clock(tape, site_of(What::stores, who), tile);
     epilogue.template apply<T>(sums, ahead, place);
     if constexpr (Stored::kColumns != T::kColumns) place.column /= T::kColumns / Stored::kColumns;
     if (task.stored_by_tma) {  // [step: stores]
@@ -195,7 +196,7 @@ __device__ __forceinline__ void consume(const TensorMaps& maps, const Task& task
     } else {
       store_sums<Stored, Out>(c, sums, task.shape, place);
     }
-    clock(tape, site + kStored, tile);
+    clock(tape, site_of(What::stored, who), tile);
   }
   if (task.stored_by_tma && threadIdx.x % kWarpgroup == 0) store_wait<0>();
 }

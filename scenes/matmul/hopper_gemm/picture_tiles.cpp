@@ -96,8 +96,7 @@ Box HopperGemmScene::operand(const HopperMoment& now, int followed, bool is_a) c
     const int row = i / columns, column = i % columns, deep = is_a ? column : row;
     const bool within = is_a ? row == at.row : column == at.column;
     const int k = of_tile * k_tiles() + deep;
-    const auto life = now.lives.find(k);
-    const bool asked = life != now.lives.end() && life->second.copies != kNever;
+    const bool asked = now.life(k).when(What::copies) != kNever;
     grid.items.state.each.push_back(!within        ? State::plain
                                     : asked && any ? State::plain
                                                    : State::to_come);
@@ -190,9 +189,8 @@ Box HopperGemmScene::sums(const HopperMoment& now) const {
     std::vector<int> numbers;
     for (int i = 0; i < k_tiles(); ++i) {
       const int k = consumer.tile * k_tiles() + i;
-      const auto life = now.lives.find(k);
-      const bool issued = life != now.lives.end() && life->second.issues[c] != kNever;
-      const bool done = issued && life->second.waited[c] != kNever;
+      const bool issued = now.life(k).when(What::issues, c) != kNever;
+      const bool done = issued && now.life(k).when(What::waited, c) != kNever;
       each.ids.push_back(k);
       each.names.push_back(std::to_string(k));
       each.state.each.push_back(done ? State::plain : issued ? State::current : State::to_come);

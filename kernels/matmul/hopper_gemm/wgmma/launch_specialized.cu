@@ -20,10 +20,10 @@ void start_as(const Call& call, const Task& task, const R& ring, const Arrays<Ou
 
 void explain_specialized(const Call& call, const Explanation& what, const Task& task,
                          const Arrays<float>& arrays, const simt::Tape& tape) {
-  const AnyRing ring = ring_of(what.plan);
+  const AnyRing ring = ring_of(what);
   with_tile(what, [&](auto tile) {
     using T = typename decltype(tile)::type;
-    if (what.plan.cluster == 1) {
+    if (what.cluster == 1) {
       start_as<T, AnyRing, float, 1>(call, task, ring, arrays, tape);
     } else {
       start_as<T, AnyRing, float, 2>(call, task, ring, arrays, tape);

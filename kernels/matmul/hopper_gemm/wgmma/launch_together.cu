@@ -29,7 +29,7 @@ void start_as(const Call& call, Variant variant, const Task& task, const R& ring
 
 void explain_together(const Call& call, const Explanation& what, const Task& task,
                       const Arrays<float>& arrays, const simt::Tape& tape) {
-  const AnyRing ring = ring_of(what.plan);
+  const AnyRing ring = ring_of(what);
   with_tile(what, [&](auto tile) {
     using T = typename decltype(tile)::type;
     if (what.variant != Variant::mma_sync) {

@@ -90,7 +90,7 @@ inline AnyRing ring_of(const Plan& plan) {
 /// Calls run(tile), a std::type_identity<Tile<…>>, for the columns and elements of the explained launch.
 template <class Run>
 void with_tile(const Explanation& what, Run run) {
-  simt::with_constant<64, 128, 256>("hopper-gemm: columns", what.plan.columns, [&](auto columns) {
+  simt::with_constant<64, 128, 256>("hopper-gemm: columns", what.columns, [&](auto columns) {
     constexpr int kColumns = decltype(columns)::value;
     switch (what.dtype) {
       case DataType::bf16:

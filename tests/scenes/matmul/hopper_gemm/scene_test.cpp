@@ -8,6 +8,7 @@
 #include <set>
 
 #include "kernels/base/simt/hopper.hpp"
+#include "kernels/matmul/hopper_gemm/kernels.hpp"
 #include "scenes/picture/compare.hpp"
 #include "scenes/shared/rows.hpp"
 #include "scenes/ui/picture_view.hpp"
@@ -331,13 +332,24 @@ TEST_CASE("Hopper GEMM: a chunk that is picked says where it lies", "[hopper_gem
 
 TEST_CASE("Hopper GEMM: C's tiles have the numbers of the launch's order", "[hopper_gemm_scene]") {
   const std::int64_t edge = 384;
-  for (const char* raster : {"rows", "columns", "grouped"}) {
+  for (const auto raster : all_of<hopper_gemm::Raster>()) {
     for (const char* variant : {"warp-specialized", "persistent"}) {
-      CAPTURE(raster, variant);
-      const HopperGemmScene scene = scene_of(
-          of(variant,
-             {{"raster", std::string(raster)}, {"m", edge}, {"n", edge}, {"k", std::int64_t{64}}}));
-      const hopper_gemm::Trace& trace = scene.trace();
+      CAPTURE(std::string(name_of(raster)), variant);
+      lab::Report report = tests::report_of(
+          "hopper-gemm", of(variant, {{"m", edge}, {"n", edge}, {"k", std::int64_t{64}}}));
+      hopper_gemm::Trace trace = hopper_gemm::trace_from_json(report.trace);
+      // As if the launch had taken its tiles in this order.
+      trace.raster = raster;
+      const auto order = hopper_gemm::tiles_of({trace.m, trace.n, trace.k},
+                                               trace.rows * trace.cluster, trace.columns, raster);
+      for (hopper_gemm::BlockTile& tile : trace.tiles) {
+        const auto place = order.place(tile.number);
+        tile.row = place.row * trace.cluster + trace.block % trace.cluster;
+        tile.column = place.column;
+      }
+      report.trace = hopper_gemm::to_json(trace);
+      HopperGemmScene scene;
+      scene.load(report);
       const Picture picture = picture_at(scene, trace.steps());
       const Cells* tiles = mark_of<Cells>(picture, "C");
       REQUIRE(tiles != nullptr);
@@ -471,7 +483,6 @@ TEST_CASE("Hopper GEMM: cycles are shown of what the trace has come to, and only
   for (const lab::Settings& settings :
        {of("wgmma"), of("tma", {kNotTimed}), of("persistent"), of("multicast"),
         of("pipelined", {{"dtype", std::string("fp8-e4m3")}}),
-        of("pipelined", {{"data", std::string("zeros")}}),
         of("pipelined", {{"consumers", std::int64_t{1}}}),
         of("pipelined", {{"stages", std::int64_t{5}}}),
         of("pipelined", {{"break", std::string("skip-full-wait")}})}) {
