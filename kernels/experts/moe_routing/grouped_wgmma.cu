@@ -171,7 +171,7 @@ __device__ __forceinline__ void multiply_tiles(const GroupedOperands& operands,
   typename T::Sums sums = {};
   typename T::Walk walk(operands, shape);
   for (; walk.there(); walk.advance(operands, shape)) {
-    if (records) recorder.begins(tape, walk.number());
+    if (records) recorder.begins(tape);
     bool half = false;
     if constexpr (T::kHalves) {
       half = walk.place(operands, shape).rows <= T::kTileTokens / 2;

@@ -102,8 +102,8 @@ class TileRecorder {
       : mma_of_a_tile_(static_cast<unsigned>(mma_of_a_tile)) {}
 
   template <class Tape>
-  __device__ __forceinline__ void begins(const Tape& tape, int number) const {
-    if constexpr (Tape::kRecords) tape.note(kTileBeginSite, number, now());
+  __device__ __forceinline__ void begins(const Tape&) {
+    if constexpr (Tape::kRecords) begin_ = now();
   }
   template <class Tape>
   __device__ __forceinline__ void ends(const Tape& tape, int number, int blocks_together = 1,
@@ -111,7 +111,7 @@ class TileRecorder {
     if constexpr (Tape::kRecords) {
       ++tiles_;
       const int block = static_cast<int>(blockIdx.y * gridDim.x + blockIdx.x) / blocks_together;
-      tape.note(kTileEndSite, number, TileEnd{now(), block, processor(block), mma});
+      tape.note(kTileSite, number, TileRun{block, processor(block), mma, begin_, now()});
     }
   }
 
@@ -133,6 +133,7 @@ class TileRecorder {
 
   unsigned mma_of_a_tile_;
   unsigned tiles_ = 0;
+  unsigned long long begin_ = 0;
 };
 
 }  // namespace tilestep::moe_routing::SIMT_BACKEND

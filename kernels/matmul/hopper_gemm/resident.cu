@@ -67,14 +67,10 @@ __global__ void __launch_bounds__(3 * kWarpgroup, 1)
     const auto ring = stages.ring();
     for (int i = 0; threadIdx.x == 0 && i < products; ++i) {
       const int stage = ring.stage({i});
-      const unsigned full = ring.full(stage);
-      const int k = i % kFedTiles * T::kDepth;
       ring.producer_acquire({i});
-      arrive_expecting(full, stages.bytes());
-      fetch_rows<1>(maps.a, stages, stages.a(stage), stages.rows(), 0, full, k,
-                    block * stages.rows(), T::kElementBytes);
-      fetch_rows<1>(maps.b, stages, stages.b(stage), T::kColumns, 0, full, k, block * T::kColumns,
-                    T::kElementBytes);
+      arrive_expecting(ring.full(stage), stages.bytes());
+      fetch_stage<T, 1>(maps, stages, stage, i % kFedTiles * T::kDepth,
+                        {block * stages.rows(), block * T::kColumns}, 0);
     }
   } else {
     take_registers<kConsumerRegisters>();

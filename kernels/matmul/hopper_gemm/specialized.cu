@@ -43,7 +43,6 @@ __device__ __forceinline__ void begin(const S& stages, const Tape& tape) {
 template <class T, class R, int kCluster, class Tape>
 __device__ __forceinline__ void produce(const TensorMaps& maps, const Task& task,
                                         const Stages<T, R>& stages, int rank, const Tape& tape) {
-  constexpr int kFetched = T::kColumns / kCluster;  // rows of B that this block requests
   const auto ring = stages.ring();
   Turn turn;
   TileWalk<T, kCluster> walk(task.shape, task.raster, stages.rows());
@@ -58,15 +57,11 @@ __device__ __forceinline__ void produce(const TensorMaps& maps, const Task& task
       // Broken: waits only until its own copies have landed, even if consumers still read them.
       const bool forgets = tape.does(Fault::skip_empty_wait);
       const unsigned free = forgets ? full : ring.empty(stage);
-      wait(tape, free, ring.parity(turn) ^ 1, site_of(What::waits_empty),
-           turn);  // [step: waits-empty]
+      wait(tape, free, ring.parity(turn) ^ 1, turn, What::waits_empty);  // [step: waits-empty]
       clock(tape, site_of(What::expects), turn.number);
       const bool forgets_b = tape.does(Fault::wrong_bytes);
       arrive_expecting(full, forgets_b ? stages.a_bytes() : stages.bytes());  // [step: expects]
-      fetch_rows<1>(maps.a, stages, stages.a(stage), stages.rows(), 0, full, k, place.row,
-                    T::kElementBytes);
-      fetch_rows<kCluster>(maps.b, stages, stages.b(stage), T::kColumns, rank * kFetched, full, k,
-                           place.column + rank * kFetched, T::kElementBytes);  // [step: copies]
+      fetch_stage<T, kCluster>(maps, stages, stage, k, place, rank);          // [step: copies]
       clock(tape, site_of(What::copies), turn.number);
     }
   }
@@ -118,7 +113,7 @@ __device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stag
     const int stage = ring.stage(turn);
     clock(tape, site_of(What::waits_full, who), turn.number);
     if (!tape.does(Fault::skip_full_wait)) {  // [step: waits-full]
-      wait(tape, ring.full(stage), ring.parity(turn), site_of(What::waits_full, who), turn);
+      wait(tape, ring.full(stage), ring.parity(turn), turn, What::waits_full, who);
     }
     clock(tape, site_of(What::issues, who), turn.number);
     multiply_stage<T>(sums, stages, stage, rows, k == 0);  // [step: issues]

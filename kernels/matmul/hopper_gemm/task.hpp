@@ -56,4 +56,17 @@ __device__ __forceinline__ void fetch_rows(const TensorMap& map, const S& stages
   }
 }
 
+/// Requests a k-tile's boxes for a stage: the tile's rows of A, and this block's share of those of B, which TMA writes to
+/// all kCluster blocks.
+template <class T, int kCluster, class S>
+__device__ __forceinline__ void fetch_stage(const TensorMaps& maps, const S& stages, int stage,
+                                            int k, const TilePlace& place, int rank) {
+  constexpr int kShare = T::kColumns / kCluster;
+  const unsigned full = stages.ring().full(stage);
+  fetch_rows<1>(maps.a, stages, stages.a(stage), stages.rows(), 0, full, k, place.row,
+                T::kElementBytes);
+  fetch_rows<kCluster>(maps.b, stages, stages.b(stage), T::kColumns, rank * kShare, full, k,
+                       place.column + rank * kShare, T::kElementBytes);
+}
+
 }  // namespace tilestep::hopper_gemm::SIMT_BACKEND

@@ -78,18 +78,14 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
 
 /// Thread 0 requests k-tile `number` from TMA.
 template <class T, class S, class Tape>
-__device__ __forceinline__ void fetch_stage(const TensorMaps& maps, const S& stages,
-                                            const TilePlace& place, int stage, int number,
-                                            const Tape& tape) {
+__device__ __forceinline__ void request(const TensorMaps& maps, const S& stages,
+                                        const TilePlace& place, int stage, int number,
+                                        const Tape& tape) {
   const unsigned full = stages.ring().full(stage);
-  const int k = number * T::kDepth;
   clock(tape, site_of(What::expects), number);
   const bool forgets_b = tape.does(Fault::wrong_bytes);
   arrive_expecting(full, forgets_b ? stages.a_bytes() : stages.bytes());  // [step: expects]
-  fetch_rows<1>(maps.a, stages, stages.a(stage), stages.rows(), 0, full, k, place.row,
-                T::kElementBytes);
-  fetch_rows<1>(maps.b, stages, stages.b(stage), T::kColumns, 0, full, k, place.column,
-                T::kElementBytes);  // [step: copies]
+  fetch_stage<T, 1>(maps, stages, stage, number * T::kDepth, place, 0);   // [step: copies]
   clock(tape, site_of(What::copies), number);
 }
 
@@ -112,7 +108,7 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
   __syncthreads();  // no thread may wait for a barrier before it is initialized
   if (threadIdx.x == 0) {
     for (int i = 0; i < ahead && i < k_tiles; ++i) {
-      fetch_stage<T>(maps, stages, place, i, i, tape);
+      request<T>(maps, stages, place, i, i, tape);
     }
   }
   typename T::Sums sums = {};
@@ -121,7 +117,7 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
     const int stage = barriers.stage(turn);
     clock(tape, site_of(What::waits_full, who), number);
     if (!tape.does(Fault::skip_full_wait)) {  // [step: waits-full]
-      wait(tape, barriers.full(stage), barriers.parity(turn), site_of(What::waits_full, who), turn);
+      wait(tape, barriers.full(stage), barriers.parity(turn), turn, What::waits_full, who);
     }
     clock(tape, site_of(What::issues, who), number);
     multiply_stage<T>(sums, stages, stage, consumer, number == 0);  // [step: issues]
@@ -138,7 +134,7 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
     if (!tape.does(Fault::skip_empty_wait)) __syncthreads();  // [step: releases]
     if (done >= 0) clock(tape, site_of(What::releases, who), done);
     if (threadIdx.x == 0 && next.number < k_tiles) {
-      fetch_stage<T>(maps, stages, place, barriers.stage(next), next.number, tape);
+      request<T>(maps, stages, place, barriers.stage(next), next.number, tape);
     }
   }
   wgmma_wait<0>();

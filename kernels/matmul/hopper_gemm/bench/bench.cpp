@@ -57,13 +57,21 @@ class Bench : public lab::Bench {
     for (const int edge : sizes_.edges) {
       const bool counted = edge == sizes_.counted_edge;
       Problem problem(device, {edge, edge, edge}, DataType::bf16, Data::random, false);
-      keep(climb(plan_of_ladder(problem, fmt::format("{}³", edge), counted),
-                 0.6 / static_cast<double>(sizes_.edges.size())),
-           counted, rows, configurations);
+      lab::LadderPlan plan = plan_of_bf16(problem, fmt::format("{}³", edge));
+      for (const Variant variant : all_of<Variant>()) {
+        plan.rungs.push_back(rung_of(variant, problem, false));
+      }
+      if (counted) plan.counters = counters();
+      keep(climb(plan, 0.6 / static_cast<double>(sizes_.edges.size())), counted, rows,
+           configurations);
     }
     if (!sizes_.quick) {
       Problem problem(device, sizes_.thin, DataType::bf16, Data::random, false);
-      keep(climb(plan_of_thin(problem), 0.65, 0.7), false, rows, configurations);
+      lab::LadderPlan plan = plan_of_bf16(
+          problem, fmt::format("m = {}, n = k = {}", problem.shape.m, problem.shape.n));
+      plan.rungs = {rung_of(Variant::persistent, problem, true)};
+      plan.flush_l2 = true;  // each byte of B is used for only 64 products: it must come from DRAM
+      keep(climb(plan, 0.65, 0.7), false, rows, configurations);
     }
     add_tables(rows, configurations);
     if (!sizes_.quick) {
@@ -138,30 +146,13 @@ class Bench : public lab::Bench {
     return plan;
   }
 
-  lab::LadderPlan plan_of_ladder(Problem& problem, const std::string& shape, bool counted) {
+  lab::LadderPlan plan_of_bf16(Problem& problem, const std::string& shape) {
     lab::LadderPlan plan = plan_of(problem, shape);
     plan.rate_id = "gemm_rate";
     plan.fraction_id = "fraction_of_cublas";
     if (library_.available) {
       plan.peers = {library_rung(problem, library_.name + " BF16", "library_bf16", false)};
     }
-    for (const Variant variant : all_of<Variant>()) {
-      plan.rungs.push_back(rung_of(variant, problem, false));
-    }
-    if (counted) plan.counters = counters();
-    return plan;
-  }
-
-  lab::LadderPlan plan_of_thin(Problem& problem) {
-    lab::LadderPlan plan =
-        plan_of(problem, fmt::format("m = {}, n = k = {}", problem.shape.m, problem.shape.n));
-    plan.rate_id = "gemm_rate";
-    plan.fraction_id = "fraction_of_cublas";
-    if (library_.available) {
-      plan.peers = {library_rung(problem, library_.name + " BF16", "library_bf16", false)};
-    }
-    plan.rungs = {rung_of(Variant::persistent, problem, true)};
-    plan.flush_l2 = true;  // each byte of B is used for only 64 products: it must come from DRAM
     return plan;
   }
 

@@ -163,12 +163,12 @@ __device__ __forceinline__ bool omits([[maybe_unused]] const Tape& tape,
 /// Under a sanitizer a wait may take a hundred times as long; only a broken kernel's never ends.
 template <class Tape>
 __device__ __forceinline__ void wait(const Tape& tape, unsigned barrier, unsigned parity,
-                                     [[maybe_unused]] int site,
-                                     [[maybe_unused]] Turn turn SIMT_CALLER) {
+                                     [[maybe_unused]] Turn turn, [[maybe_unused]] What what,
+                                     [[maybe_unused]] int who = 0 SIMT_CALLER) {
   if constexpr (Tape::kRecords) {
     const long long patience = tape.does(Fault::none) ? 1000 * kPatience : kPatience;
     if (!wait_at_most(barrier, parity, patience SIMT_AT_CALLER)) {
-      tape.tick(kGivenUp, site, turn.number);
+      tape.tick(kGivenUp, site_of(what, who), turn.number);
     }
   } else {
     wait_for(barrier, parity SIMT_AT_CALLER);

@@ -41,13 +41,9 @@ __device__ __forceinline__ void produce_coming(const product::TensorMaps& maps,
     chunks.await(place.row + stages.rows() - 1, seen);
     for (int k = 0; k < task.shape.k; k += T::kDepth, ++turn.number) {
       const int stage = ring.stage(turn);
-      const unsigned full = ring.full(stage);
       ring.producer_acquire(turn);
-      product::arrive_expecting(full, stages.bytes());
-      product::fetch_rows<1>(maps.a, stages, stages.a(stage), stages.rows(), 0, full, k, place.row,
-                             T::kElementBytes);
-      product::fetch_rows<1>(maps.b, stages, stages.b(stage), T::kColumns, 0, full, k, place.column,
-                             T::kElementBytes);
+      product::arrive_expecting(ring.full(stage), stages.bytes());
+      product::fetch_stage<T, 1>(maps, stages, stage, k, place, 0);
     }
   }
 }

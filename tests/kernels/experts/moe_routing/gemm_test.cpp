@@ -81,7 +81,7 @@ GroupedRun run_grouped(simt::Device& device, int configuration, const GroupedLay
   }
   device.synchronize();
   run.y = laid_out.y().download();
-  run.recorded = tile_runs(recording.download(), tiles);
+  run.recorded = tile_runs(recording, tiles);
   run.wrong = wrong_elements(
       problem, run,
       library ? numeric::Adding::any_order_tensor_core : numeric::Adding::tensor_core);
