@@ -83,23 +83,19 @@ std::string HopperGemmScene::consumer(int number) const {
 /// Of a kernel that was broken on purpose.
 std::string HopperGemmScene::outcome() const {
   const hopper_gemm::Broken& what = trace_.broken;
+  const std::string wrong = fmt::format("{} of C {} wrong", counted(what.wrong, "element"),
+                                        what.wrong == 1 ? "is" : "are");
   if (what.outcome == "hang") {
-    return what.wrong > 0
-               ? fmt::format("a wait never ended and was given up; {} of C {} wrong.",
-                             counted(what.wrong, "element"), what.wrong == 1 ? "is" : "are")
-               : "a wait never ended and was given up.";
+    return fmt::format("a wait never ended and was given up{}.",
+                       what.wrong > 0 ? "; " + wrong : std::string());
   }
   if (what.outcome == "ended by the GPU") {
-    return what.wrong > 0
-               ? fmt::format("the GPU ended the launch. Under emulation {} of C {} wrong.",
-                             counted(what.wrong, "element"), what.wrong == 1 ? "is" : "are")
-               : "the GPU ended the launch.";
+    return fmt::format("the GPU ended the launch.{}",
+                       what.wrong > 0 ? " Under emulation " + wrong + "." : std::string());
   }
   if (what.wrong > 0) {
-    return fmt::format("{} of C {} wrong, first C[{}][{}]: {} instead of {}.",
-                       counted(what.wrong, "element"), what.wrong == 1 ? "is" : "are", what.row,
-                       what.column, words::significant(what.got, 4),
-                       words::significant(what.want, 4));
+    return fmt::format("{}, first C[{}][{}]: {} instead of {}.", wrong, what.row, what.column,
+                       words::significant(what.got, 4), words::significant(what.want, 4));
   }
   return "C is right this time, which proves nothing.";
 }

@@ -43,6 +43,16 @@ HopperGemmScene scene_of(const lab::Settings& settings) {
   scene.load(tests::report_of("hopper-gemm", settings));
   return scene;
 }
+/// As if the run of these settings had had this trace; `broken`: by this kernel.
+HopperGemmScene scene_with(const hopper_gemm::Trace& trace, const lab::Settings& settings = {},
+                           const char* broken = "none") {
+  lab::Report report = tests::report_of("hopper-gemm", settings);
+  report.trace = hopper_gemm::to_json(trace);
+  report.params["break"] = std::string(broken);
+  HopperGemmScene scene;
+  scene.load(report);
+  return scene;
+}
 
 /// As which event something happened until a step; by kind, lane and number.
 class Order {
@@ -225,13 +235,10 @@ TEST_CASE("Hopper GEMM: a wait has the parity that the kernel calls it with",
 
 TEST_CASE("Hopper GEMM: a GPU has no clock for what lands, and the picture none either",
           "[hopper_gemm_scene]") {
-  lab::Report report = tests::report_of("hopper-gemm");
   hopper_gemm::Trace trace = scene_of({}).trace();
   std::erase_if(trace.events, [](const Event& event) { return event.what == What::lands; });
   trace.clock_unit = "cycles";
-  report.trace = hopper_gemm::to_json(trace);
-  HopperGemmScene scene;
-  scene.load(report);
+  const HopperGemmScene scene = scene_with(trace);
   for (int step = 1; step <= trace.steps(); ++step) {
     const Event& event = trace.events[step - 1];
     if (event.what == What::copies) CHECK(text_of(scene, "pending", step) == "—");
@@ -241,7 +248,6 @@ TEST_CASE("Hopper GEMM: a GPU has no clock for what lands, and the picture none 
 }
 
 TEST_CASE("Hopper GEMM: what is overwritten or read too early is marked", "[hopper_gemm_scene]") {
-  lab::Report report = tests::report_of("hopper-gemm");
   hopper_gemm::Trace trace = scene_of({}).trace();
   const auto is = [](What what, int number) {
     return [=](const Event& event) { return event.what == what && event.number == number; };
@@ -253,10 +259,7 @@ TEST_CASE("Hopper GEMM: what is overwritten or read too early is marked", "[hopp
   const auto issued = std::find_if(trace.events.begin(), trace.events.end(), is(What::issues, 0));
   early.clock = issued->clock;
   const auto step = static_cast<int>(trace.events.insert(issued, early) - trace.events.begin()) + 1;
-  report.trace = hopper_gemm::to_json(trace);
-  report.params["break"] = std::string("skip-empty-wait");
-  HopperGemmScene scene;
-  scene.load(report);
+  const HopperGemmScene scene = scene_with(trace, {}, "skip-empty-wait");
   CHECK_FALSE(scene.moment({step - 1, 0}).stages[0].overwritten);
   CHECK(scene.moment({step, 0}).stages[0].overwritten);
   CHECK(scene.moment({trace.steps(), 0}).stages[0].overwritten);
@@ -335,9 +338,9 @@ TEST_CASE("Hopper GEMM: C's tiles have the numbers of the launch's order", "[hop
   for (const auto raster : all_of<hopper_gemm::Raster>()) {
     for (const char* variant : {"warp-specialized", "persistent"}) {
       CAPTURE(std::string(name_of(raster)), variant);
-      lab::Report report = tests::report_of(
-          "hopper-gemm", of(variant, {{"m", edge}, {"n", edge}, {"k", std::int64_t{64}}}));
-      hopper_gemm::Trace trace = hopper_gemm::trace_from_json(report.trace);
+      const lab::Settings settings =
+          of(variant, {{"m", edge}, {"n", edge}, {"k", std::int64_t{64}}});
+      hopper_gemm::Trace trace = scene_of(settings).trace();
       // As if the launch had taken its tiles in this order.
       trace.raster = raster;
       const auto order = hopper_gemm::tiles_of({trace.m, trace.n, trace.k},
@@ -347,10 +350,7 @@ TEST_CASE("Hopper GEMM: C's tiles have the numbers of the launch's order", "[hop
         tile.row = place.row * trace.cluster + trace.block % trace.cluster;
         tile.column = place.column;
       }
-      report.trace = hopper_gemm::to_json(trace);
-      HopperGemmScene scene;
-      scene.load(report);
-      const Picture picture = picture_at(scene, trace.steps());
+      const Picture picture = picture_at(scene_with(trace, settings), trace.steps());
       const Cells* tiles = mark_of<Cells>(picture, "C");
       REQUIRE(tiles != nullptr);
       for (const hopper_gemm::BlockTile& tile : trace.tiles) {
@@ -377,7 +377,6 @@ TEST_CASE("Hopper GEMM: the current beat is shaded, and never goes back", "[hopp
 
 TEST_CASE("Hopper GEMM: without a clock nothing is said about what overlapped",
           "[hopper_gemm_scene]") {
-  lab::Report report = tests::report_of("hopper-gemm");
   hopper_gemm::Trace trace = scene_of({}).trace();
   const int step = trace.steps() / 2;
   const auto ahead_is_asked = [](const HopperGemmScene& scene) {
@@ -390,9 +389,7 @@ TEST_CASE("Hopper GEMM: without a clock nothing is said about what overlapped",
   CHECK(text_of(scene_of({}), "in_use", step) != "—");
   CHECK(ahead_is_asked(scene_of({})));
   for (Event& event : trace.events) event.clock = 0;
-  report.trace = hopper_gemm::to_json(trace);
-  HopperGemmScene scene;
-  scene.load(report);
+  const HopperGemmScene scene = scene_with(trace);
   CHECK(text_of(scene, "in_use", step) == "—");
   CHECK(text_of(scene, "ahead", step) == "—");
   CHECK(ahead_is_asked(scene));  // how far it may run is no matter of clocks
