@@ -30,8 +30,8 @@ constexpr Edit kEdits[] = {
      "sum += a_tile[kk * size.pitch + y] + b_tile"},
     {"tiling", "matmul/tiling/shared_tile.cu", "sum += a_tile[kk * size.pitch + y] * b_tile",
      "sum = a_tile[kk * size.pitch + y] * b_tile"},
-    {"hopper-gemm", "matmul/hopper_gemm/specialized.cu", "turn.stage, rows, k == 0);",
-     "turn.stage, rows, true);", false},
+    {"hopper-gemm", "matmul/hopper_gemm/specialized.cu", "stages, stage, rows, k == 0);",
+     "stages, stage, rows, true);", false},
     {"accumulator-precision", "numbers/accumulator_precision/sums.cu",
      "s = adder.plus(s, t, i, 0);", "s = adder.plus(s, t + t, i, 0);"},
     {"accumulator-precision", "numbers/accumulator_precision/sums.cu",
@@ -205,12 +205,23 @@ constexpr std::pair<std::string_view, std::string_view> kDefaults[] = {
     {"moe-routing", "experts/moe_routing/routing.cu"}};
 
 /// How a statement begins that does nothing but record.
-constexpr std::string_view kRecords[] = {
-    "tape.note(",      "tape.seen(",       "note_sum(",
-    "probe.used(",     "probe.start(",     "probe.finish(",
-    "loads(tape, ",    "note_item(",       "note_output<",
-    "note_step(",      "witness.asks(",    "witness.begin(",
-    "witness.output(", "witness.softmax(", "witness.template output<"};
+constexpr std::string_view kRecords[] = {"tape.note(",
+                                         "tape.seen(",
+                                         "note_sum(",
+                                         "probe.used(",
+                                         "probe.start(",
+                                         "probe.finish(",
+                                         "loads(tape, ",
+                                         "note_item(",
+                                         "note_output<",
+                                         "note_step(",
+                                         "witness.asks(",
+                                         "witness.begin(",
+                                         "witness.output(",
+                                         "witness.softmax(",
+                                         "witness.template output<",
+                                         "clock(tape",
+                                         "clock<"};
 
 /// A statement of a source: its text from `at`, up to and with its semicolon.
 struct Statement {

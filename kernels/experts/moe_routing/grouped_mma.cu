@@ -227,7 +227,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
   int reading = 0;
   int writing = T::kStages - 1;
   for (; walk.there(); walk.advance(operands, shape)) {
-    if (threadIdx.x == 0) recorder.begins(tape, walk.number());
+    if (threadIdx.x == 0) recorder.begins(tape);
     Sums<T> sums;
     sums.clear();
     for (int number = 0; number < tiles_of_k; ++number) {

@@ -11,28 +11,28 @@
 //     each fetches half of the tokens, and TMA puts that half into both
 //
 // A tile's row is 64 numbers of k, 128 bytes, in the "128-byte swizzle" that TMA writes and wgmma
-// reads. Only for nvcc and compute capability 9.0 (sm_90a): elsewhere the kernels are compiled to
-// a trap and never launched. The instructions are in simt/hopper.hpp.
+// reads. Needs compute capability 9.0. The instructions are in simt/hopper.hpp.
 
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/base/simt/hopper.hpp"
+#include "kernels/base/simt/ring.hpp"
 #include "kernels/experts/moe_routing/tiles.hpp"
 
-namespace tilestep::moe_routing::cuda_backend::grouped_wgmma {
+namespace tilestep::moe_routing::SIMT_BACKEND::grouped_wgmma {
+
+using namespace simt::hopper;
 
 constexpr int kDepth = 64;  // numbers of k in a tile
 constexpr int kRowBytes = kDepth * 2;
-constexpr int kAlignment = 1024;  // of a tile: the pattern of its swizzle takes 8 rows
-constexpr int kWarpgroup = 128;   // threads
-constexpr int kMultipliers = 2;   // warpgroups that multiply
+constexpr int kWarpgroup = 128;  // threads
+constexpr int kMultipliers = 2;  // warpgroups that multiply
 constexpr int kThreads = (1 + kMultipliers) * kWarpgroup;
 constexpr int kStages = 4;
 /// Registers per thread, once the copying warpgroup has released those it does not need. In total
 /// no more than the launch has: 384 · 168.
-[[maybe_unused]] constexpr int kCopierRegisters = 40;
-[[maybe_unused]] constexpr int kMultiplierRegisters = 232;
+constexpr int kCopierRegisters = 40;
+constexpr int kMultiplierRegisters = 232;
 
 /// kTokens slots by kPieces · 64 rows of W per warpgroup; kCluster blocks share their tokens.
 template <int kTokens, int kPieces, int kCluster>
@@ -48,8 +48,9 @@ struct HopperTiling {
   static constexpr int kStageBytes = kWBytes + kXBytes;
   static constexpr int kFetchedTokens =
       kTokens / kCluster;  ///< that one block of the cluster fetches
+  static constexpr int kBarrierBytes = 8 * Ring<Count<kStages>>::barriers_of(kStages);
   static constexpr std::size_t kSharedBytes =
-      kStages * kStageBytes + 2 * kStages * sizeof(std::uint64_t) + kAlignment;
+      kStages * kStageBytes + kBarrierBytes + kSwizzleBytes;  // tiles are aligned to the swizzle
   /// A tile that is at most half full fetches and multiplies only that half.
   static constexpr bool kHalves = kTokens == 256 && kCluster == 1;
   static_assert(kTokens == 128 || kTokens == 256);
@@ -59,38 +60,19 @@ struct HopperTiling {
 
 /// The tensor maps of the two arrays.
 struct TensorMaps {
-  simt::hopper::TensorMap weights, x,
-      half_x;  ///< half_x: half as many tokens at a time, for kHalves
+  TensorMap weights, x, half_x;  ///< half_x: half as many tokens at a time, for kHalves
 };
-
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-
-using namespace simt::hopper;
 
 // ---- the two roles ------------------------------------------------------------------------------
 
 /// The stages in shared memory, as addresses for the instructions.
 template <class T>
 struct Stages {
-  unsigned tiles, barriers;
+  unsigned tiles;
+  Ring<Count<kStages>> ring;
 
   __device__ __forceinline__ unsigned w(int stage) const { return tiles + stage * T::kStageBytes; }
   __device__ __forceinline__ unsigned x(int stage) const { return w(stage) + T::kWBytes; }
-  __device__ __forceinline__ unsigned full(int stage) const { return barriers + stage * 8; }
-  __device__ __forceinline__ unsigned empty(int stage) const { return full(stage) + kStages * 8; }
-};
-
-/// The next stage and the parity of its phase.
-struct Turn {
-  int stage = 0;
-  unsigned parity = 0;
-
-  __device__ __forceinline__ void pass() {
-    if (++stage == kStages) {
-      stage = 0;
-      parity ^= 1;
-    }
-  }
 };
 
 /// The copying thread's work.
@@ -105,42 +87,31 @@ __device__ __forceinline__ void copy_tiles(const TensorMaps& maps, const Grouped
     const int w_row = walk.expert() * shape.width + place.first_width + rank * T::kBlockWidth;
     const int x_row = place.first_slot + rank * T::kFetchedTokens;
     const bool half = T::kHalves && place.rows <= T::kTileTokens / 2;
-    for (int k = 0; k < shape.hidden; k += kDepth) {
+    for (int k = 0; k < shape.hidden; k += kDepth, ++turn.number) {
+      const int stage = stages.ring.stage(turn);
+      const unsigned full = stages.ring.full(stage);
       // All multiplying warps, in both blocks, must be done with the stage: the other block's copy
       // also writes it.
-      wait_for(stages.empty(turn.stage), turn.parity ^ 1);
-      const unsigned full = stages.full(turn.stage);
+      stages.ring.producer_acquire(turn);
       arrive_expecting(full, half ? T::kStageBytes - T::kXBytes / 2 : T::kStageBytes);
-      fetch<1>(maps.weights, stages.w(turn.stage), full, k, w_row);
+      fetch<1>(maps.weights, stages.w(stage), full, k, w_row);
       fetch<T::kBlocks>(half ? maps.half_x : maps.x,
-                        stages.x(turn.stage) + rank * T::kFetchedTokens * kRowBytes, full, k,
-                        x_row);
-      turn.pass();
+                        stages.x(stage) + rank * T::kFetchedTokens * kRowBytes, full, k, x_row);
     }
-  }
-}
-
-/// Tells the copying threads of all blocks that this warp is done with a stage.
-template <class T>
-__device__ __forceinline__ void hand_back(const Stages<T>& stages, int stage) {
-  const unsigned lane = threadIdx.x % 32;
-  if constexpr (T::kBlocks == 1) {
-    if (lane == 0) arrive(stages.empty(stage));
-  } else {
-    if (lane < T::kBlocks) arrive_at(stages.empty(stage), lane);
   }
 }
 
 /// Stores a warpgroup's results for the tokens below `rows`, from y[0] = its first row of W of the
 /// tile's first token. Eight lanes store neighbours of a token: a whole sector.
 template <class T>
-__device__ __forceinline__ void store(const typename T::Sums& sums, float* y, int width, int rows) {
+__device__ __forceinline__ void store(const typename T::Sums& sums, simt::Global<float> y,
+                                      int width, int rows) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) % kWarpgroup / 32;
   // Token 8j + r is `8 * width` floats further each time: one address to keep, not one per token.
-  float* to = y + (lane % 4 * 2 * width + warp * 16 + lane / 4);
+  auto to = y + (lane % 4 * 2 * width + warp * 16 + lane / 4);
 #pragma unroll
-  for (int j = 0; j < T::kTileTokens / 8; ++j, to += 8 * width) {
+  for (int j = 0; j < T::kTileTokens / 8; ++j, to = to + 8 * width) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       if (j * 8 + lane % 4 * 2 + r >= rows) continue;
@@ -158,9 +129,10 @@ template <class T, bool kHalf>
 __device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stages<T>& stages,
                                               Turn& turn, int hidden, int group) {
   int before = 0;
-  for (int k = 0; k < hidden; k += kDepth) {
-    wait_for(stages.full(turn.stage), turn.parity);
-    const std::uint64_t x = descriptor(stages.x(turn.stage));
+  for (int k = 0; k < hidden; k += kDepth, ++turn.number) {
+    const int stage = stages.ring.stage(turn);
+    stages.ring.consumer_wait(turn);
+    const std::uint64_t x = descriptor(stages.x(stage));
     wgmma_begin();
 #pragma unroll
     for (int step = 0; step < kDepth / 16; ++step) {
@@ -169,7 +141,7 @@ __device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stag
 #pragma unroll
       for (int piece = 0; piece < T::kWarpgroupWidth / 64; ++piece) {
         const int row = group * T::kWarpgroupWidth + piece * 64;
-        const std::uint64_t w = descriptor(stages.w(turn.stage) + row * kRowBytes);
+        const std::uint64_t w = descriptor(stages.w(stage) + row * kRowBytes);
         const bool fresh = k == 0 && step == 0;
         if constexpr (kHalf || T::kTileTokens == 128) {
           wgmma<Format::bf16, 128>(sums[piece], w + further, x + further, fresh);
@@ -181,12 +153,11 @@ __device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stag
     wgmma_commit();
     // The previous stage is fully read once only this one's products are in flight.
     wgmma_wait<1>();
-    if (k > 0) hand_back(stages, before);
-    before = turn.stage;
-    turn.pass();
+    if (k > 0) release<T::kBlocks>(stages.ring, before);
+    before = stage;
   }
   wgmma_wait<0>();
-  hand_back(stages, before);
+  release<T::kBlocks>(stages.ring, before);
 }
 
 /// The work of the two multiplying warpgroups; `group` is 0 or 1.
@@ -195,12 +166,12 @@ __device__ __forceinline__ void multiply_tiles(const GroupedOperands& operands,
                                                const GroupedShape& shape, const Stages<T>& stages,
                                                int rank, int group, const Tape& tape) {
   const bool records = rank == 0 && threadIdx.x == kWarpgroup;
-  TileRecorder recorder(0);
+  TileRecorder recorder(shape.hidden / 16 * (T::kWarpgroupWidth / 64));
   Turn turn;
   typename T::Sums sums = {};
   typename T::Walk walk(operands, shape);
   for (; walk.there(); walk.advance(operands, shape)) {
-    if (records) recorder.begins(tape, walk.number());
+    if (records) recorder.begins(tape);
     bool half = false;
     if constexpr (T::kHalves) {
       half = walk.place(operands, shape).rows <= T::kTileTokens / 2;
@@ -212,24 +183,26 @@ __device__ __forceinline__ void multiply_tiles(const GroupedOperands& operands,
     const TilePlace place = walk.place(operands, shape);
     const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(place.first_slot) * shape.width;
     const int first_width = place.first_width + rank * T::kBlockWidth + group * T::kWarpgroupWidth;
-    store<T>(sums, operands.y + first + first_width, shape.width, place.rows);
+    store<T>(sums, operands.y + (first + first_width), shape.width, place.rows);
     if (records) recorder.ends(tape, walk.number(), T::kBlocks);
   }
 }
 
 template <class T, class Tape>
-__device__ __forceinline__ void grouped_gemm_tiles(const TensorMaps& maps,
-                                                   const GroupedOperands& operands,
-                                                   const GroupedShape& shape, const Tape& tape) {
-  const unsigned raw = simt::shared_address(simt::dynamic_shared<std::uint8_t>(T::kSharedBytes));
-  const unsigned aligned = (raw + kAlignment - 1) / kAlignment * kAlignment;
-  const Stages<T> stages{aligned, aligned + kStages * T::kStageBytes};
+__global__ void __launch_bounds__(kThreads, 1)
+    grouped_gemm_hopper(const __grid_constant__ TensorMaps maps, GroupedOperands operands,
+                        GroupedShape shape, Tape tape) {
+  const unsigned raw =
+      simt::shared_address(simt::dynamic_shared<std::uint8_t>(T::kSharedBytes, 0, "stages"));
+  const unsigned aligned = (raw + kSwizzleBytes - 1) / kSwizzleBytes * kSwizzleBytes;
+  const Stages<T> stages{aligned, {aligned + kStages * T::kStageBytes}};
+  for (int stage = 0; stage < kStages; ++stage) {
+    name_shared(stages.w(stage), T::kStageBytes, "stage", stage);
+  }
+  stages.ring.name("full", "empty");
   const int rank = T::kBlocks == 1 ? 0 : static_cast<int>(rank_in_cluster());
   if (threadIdx.x == 0) {
-    for (int stage = 0; stage < kStages; ++stage) {
-      barrier_init(stages.full(stage), 1);
-      barrier_init(stages.empty(stage), T::kBlocks * kMultipliers * kWarpgroup / 32);
-    }
+    stages.ring.init(T::kBlocks * kMultipliers * kWarpgroup / 32);
     publish_barriers();
   }
   // No thread may wait for or arrive at a barrier that is not initialized yet.
@@ -250,37 +223,4 @@ __device__ __forceinline__ void grouped_gemm_tiles(const TensorMaps& maps,
   if constexpr (T::kBlocks > 1) cluster_barrier();
 }
 
-#endif
-
-template <class T, class Tape>
-__global__ void __launch_bounds__(kThreads, 1)
-    grouped_gemm_hopper(const __grid_constant__ TensorMaps maps, GroupedOperands operands,
-                        GroupedShape shape, Tape tape) {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  grouped_gemm_tiles<T>(maps, operands, shape, tape);
-#else
-  (void)maps, (void)operands, (void)shape, (void)tape;
-  asm volatile("trap;");
-#endif
-}
-
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-#define TILESTEP_CLUSTER_OF_TWO __cluster_dims__(2, 1, 1)
-#else
-#define TILESTEP_CLUSTER_OF_TWO  // nor would it be launched
-#endif
-
-template <class T, class Tape>
-__global__ void __launch_bounds__(kThreads, 1) TILESTEP_CLUSTER_OF_TWO
-    grouped_gemm_cluster(const __grid_constant__ TensorMaps maps, GroupedOperands operands,
-                         GroupedShape shape, Tape tape) {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  static_assert(T::kBlocks == 2);
-  grouped_gemm_tiles<T>(maps, operands, shape, tape);
-#else
-  (void)maps, (void)operands, (void)shape, (void)tape;
-  asm volatile("trap;");
-#endif
-}
-
-}  // namespace tilestep::moe_routing::cuda_backend::grouped_wgmma
+}  // namespace tilestep::moe_routing::SIMT_BACKEND::grouped_wgmma

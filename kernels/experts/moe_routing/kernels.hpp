@@ -62,31 +62,16 @@ struct GroupedArrays {
   simt::Span<const int> order = {};
 };
 
-/// What a block records when it begins a tile (its clock, site kTileBeginSite) and when it ends one.
-struct TileEnd {
-  unsigned long long clock;
-  int block, processor;
-  int mma = 0;  ///< instructions that it issued for the tile; the picture's kernel counts them
-};
-inline constexpr std::uint32_t kTileBeginSite = 0;
-inline constexpr std::uint32_t kTileEndSite = 1;
-/// Tape entries per tile.
-inline constexpr std::size_t kTileEntries =
-    simt::kNoteEntries<unsigned long long> + simt::kNoteEntries<TileEnd>;
-
-/// A tile of a recorded run; block −1: no block ran it.
+/// A tile as its block records it, at its number; block −1: no block ran it.
 struct TileRun {
-  int block = -1, processor = -1, mma = 0;
+  int block = -1, processor = -1;
+  int mma = 0;  ///< instructions issued for it; the picture's kernel counts them
   unsigned long long begin = 0, end = 0;
 };
-inline std::vector<TileRun> tile_runs(const simt::Trace::Log& log, std::size_t tiles) {
-  const auto begins = log.notes<unsigned long long>(kTileBeginSite, tiles, 0);
-  const auto ends = log.notes<TileEnd>(kTileEndSite, tiles, {0, -1, -1});
-  std::vector<TileRun> runs;
-  for (std::size_t i = 0; i < tiles; ++i) {
-    runs.push_back({ends[i].block, ends[i].processor, ends[i].mma, begins[i], ends[i].clock});
-  }
-  return runs;
+inline constexpr std::uint32_t kTileSite = 0;
+inline constexpr std::size_t kTileEntries = simt::kNoteEntries<TileRun>;
+inline std::vector<TileRun> tile_runs(const simt::Trace& recording, std::size_t tiles) {
+  return recording.download().notes<TileRun>(kTileSite, tiles, {});
 }
 
 /// One compiled shape of the large grouped product.
@@ -95,6 +80,10 @@ struct Configuration {
   int tile_tokens = 0, tile_width = 0, tile_hidden = 0;
   bool hopper = false;  ///< wgmma: needs compute capability 9.0
 };
+/// Whether a device runs those: Hopper, and the emulation.
+inline bool runs_wgmma(const simt::DeviceInfo& device) {
+  return device.compute_capability == 0 || device.compute_capability == 90;
+}
 
 /// The position along the tokens of tile number `in_expert` of an expert. Tiles are numbered in
 /// groups of 8 down, column by column: tiles that run together share rows of x and W, which L2

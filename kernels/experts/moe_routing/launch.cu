@@ -12,21 +12,9 @@
 #include "kernels/experts/moe_routing/grouped_mma.cu"
 #include "kernels/experts/moe_routing/kernels.hpp"
 #include "kernels/experts/moe_routing/routing.cu"
-#if defined(__CUDACC__)
-#include "kernels/base/simt/tensor_map.hpp"
-#include "kernels/experts/moe_routing/grouped_wgmma.cu"
-#endif
+#include "kernels/experts/moe_routing/wgmma/launches.hpp"
 
 namespace tilestep::moe_routing::SIMT_BACKEND {
-
-GroupedOperands operands_of(const GroupedArrays& arrays) {
-  return {simt::global(arrays.x, "x"),
-          simt::global(arrays.weights, "weights"),
-          simt::global(arrays.y, "y"),
-          simt::global(arrays.first_slot, "first_slot"),
-          simt::global(arrays.first_tile, "first_tile"),
-          simt::global(arrays.order, "order")};
-}
 
 // ---- routing.cu ---------------------------------------------------------------------------------
 
@@ -48,29 +36,17 @@ using MmaWide = grouped_mma::GroupedTiling<256, 128, 64, 64, 3, 1>;
 using MmaDeep = grouped_mma::GroupedTiling<128, 256, 64, 64, 3, 1>;
 using MmaSquare = grouped_mma::GroupedTiling<128, 128, 64, 64, 3, 2>;
 using MmaSmall = grouped_mma::GroupedTiling<64, 64, 32, 32, 3, 3>;
-#if defined(__CUDACC__)
-using WgmmaDeep = grouped_wgmma::HopperTiling<256, 1, 1>;
-using WgmmaWide = grouped_wgmma::HopperTiling<128, 2, 1>;
-using WgmmaDeepPair = grouped_wgmma::HopperTiling<256, 1, 2>;
-using WgmmaWidePair = grouped_wgmma::HopperTiling<128, 2, 2>;
-#endif
 
-/// Those that need Hopper come last, and only under nvcc.
+/// Those that need Hopper come last.
 constexpr Configuration kConfigurations[] = {
     {"128 tokens x 256, 8 warps of 64x64, 3 stages", 128, 256, grouped_mma::kDepth, false},
     {"256 tokens x 128, 8 warps of 64x64, 3 stages", 256, 128, grouped_mma::kDepth, false},
     {"128 tokens x 128, 4 warps of 64x64, 3 stages", 128, 128, grouped_mma::kDepth, false},
     {"64 tokens x 64, 4 warps of 32x32, 3 stages", 64, 64, grouped_mma::kDepth, false},
-#if defined(__CUDACC__)
-    {"256 tokens x 128, TMA and wgmma 64x256, 4 stages", 256, WgmmaDeep::kTileWidth,
-     grouped_wgmma::kDepth, true},
-    {"128 tokens x 256, TMA and wgmma 64x128, 4 stages", 128, WgmmaWide::kTileWidth,
-     grouped_wgmma::kDepth, true},
-    {"256 tokens x 256 by two blocks, TMA and wgmma 64x256, 4 stages", 256,
-     WgmmaDeepPair::kTileWidth, grouped_wgmma::kDepth, true},
-    {"128 tokens x 512 by two blocks, TMA and wgmma 64x128, 4 stages", 128,
-     WgmmaWidePair::kTileWidth, grouped_wgmma::kDepth, true},
-#endif
+    {"256 tokens x 128, TMA and wgmma 64x256, 4 stages", 256, 128, 64, true},
+    {"128 tokens x 256, TMA and wgmma 64x128, 4 stages", 128, 256, 64, true},
+    {"256 tokens x 256 by two blocks, TMA and wgmma 64x256, 4 stages", 256, 256, 64, true},
+    {"128 tokens x 512 by two blocks, TMA and wgmma 64x128, 4 stages", 128, 512, 64, true},
 };
 
 /// Throws Error for a shape that the configuration does not accept.
@@ -84,31 +60,10 @@ void check_grouped(const simt::Device& device, const Configuration& tile,
   if (!tile.hopper) {
     simt::require_capability(device.info(), "moe-routing: a product on BF16 tensor cores",
                              simt::kMmaCapability);
-  } else if (device.info().compute_capability != 90) {
+  } else if (!runs_wgmma(device.info())) {
     simt::refuse_device(device.info(), "moe-routing: tiles of " + std::string(tile.name),
                         "wgmma, which compute capability 9.0 alone has");
   }
-}
-
-/// Blocks of the launch: `persistent` for `packed` (fewer if the shape says so), otherwise as many
-/// as an expert may have tiles, for each expert. The counts are only on the device, so for
-/// `tile_padded` an expert may have every slot.
-dim3 grid_of(const GroupedShape& shape, const Configuration& tile, int persistent) {
-  const auto tiles_of = [](int size, int of) { return (size + of - 1) / of; };
-  const int across = shape.width / tile.tile_width;
-  switch (shape.scheme) {
-    case Scheme::packed:
-      break;
-    case Scheme::tile_padded:
-      return {static_cast<unsigned>(tiles_of(shape.slots, tile.tile_tokens) * across),
-              static_cast<unsigned>(shape.experts)};
-    case Scheme::padded_to_capacity:
-      return {
-          static_cast<unsigned>(tiles_of(shape.slots / shape.experts, tile.tile_tokens) * across),
-          static_cast<unsigned>(shape.experts)};
-  }
-  const int blocks = shape.blocks > 0 ? shape.blocks : persistent;
-  return {static_cast<unsigned>(blocks)};
 }
 
 template <class T, class Tape>
@@ -126,44 +81,10 @@ void launch_mma(simt::Device& device, const Configuration& tile, const GroupedSh
   simt::launch(device, launch, kernel, operands, shape, tape);
 }
 
-#if defined(__CUDACC__)
-template <class T, class Tape>
-void launch_wgmma(simt::Device& device, const Configuration& tile, const GroupedShape& shape,
-                  const GroupedArrays& arrays, const GroupedOperands& operands, const Tape& tape) {
-  const auto boxes_of = [&](simt::Span<const std::uint16_t> array, std::int64_t rows,
-                            int box_rows) {
-    return simt::tensor_map(array, {.rows = rows,
-                                    .columns = shape.hidden,
-                                    .box_rows = box_rows,
-                                    .box_columns = grouped_wgmma::kDepth,
-                                    .swizzle = grouped_wgmma::kRowBytes});
-  };
-  const grouped_wgmma::TensorMaps maps{
-      boxes_of(arrays.weights, std::int64_t{shape.experts} * shape.width, T::kBlockWidth),
-      boxes_of(arrays.x, shape.slots, T::kFetchedTokens),
-      boxes_of(arrays.x, shape.slots, T::kHalves ? T::kFetchedTokens / 2 : T::kFetchedTokens)};
-  void (*kernel)(grouped_wgmma::TensorMaps, GroupedOperands, GroupedShape, Tape) = nullptr;
-  if constexpr (T::kBlocks == 1) {
-    kernel = grouped_wgmma::grouped_gemm_hopper<T, Tape>;
-  } else {
-    kernel = grouped_wgmma::grouped_gemm_cluster<T, Tape>;
-  }
-  simt::Launch launch{.name = "grouped_gemm_hopper",
-                      .grid = dim3(1),
-                      .block = dim3(grouped_wgmma::kThreads),
-                      .shared_bytes = T::kSharedBytes};
-  // A block fills a multiprocessor.
-  const int persistent = device.info().multiprocessors / T::kBlocks;
-  launch.grid = grid_of(shape, tile, persistent);
-  launch.grid.x *= T::kBlocks;
-  simt::launch(device, launch, kernel, maps, operands, shape, tape);
-}
-#endif
-
 template <class Tape>
 void launch_grouped(simt::Device& device, int configuration, const GroupedShape& shape,
-                    [[maybe_unused]] const GroupedArrays& arrays, const GroupedOperands& operands,
-                    const Tape& tape) {
+                    const GroupedArrays& arrays, const Tape& tape) {
+  const GroupedOperands operands = operands_of(arrays);
   const Configuration& tile = kConfigurations[configuration];
   switch (configuration) {
     case 0:
@@ -174,18 +95,8 @@ void launch_grouped(simt::Device& device, int configuration, const GroupedShape&
       return launch_mma<MmaSquare>(device, tile, shape, operands, tape);
     case 3:
       return launch_mma<MmaSmall>(device, tile, shape, operands, tape);
-#if defined(__CUDACC__)
-    case 4:
-      return launch_wgmma<WgmmaDeep>(device, tile, shape, arrays, operands, tape);
-    case 5:
-      return launch_wgmma<WgmmaWide>(device, tile, shape, arrays, operands, tape);
-    case 6:
-      return launch_wgmma<WgmmaDeepPair>(device, tile, shape, arrays, operands, tape);
-    case 7:
-      return launch_wgmma<WgmmaWidePair>(device, tile, shape, arrays, operands, tape);
-#endif
     default:
-      assert(false);
+      return launch_wgmma(device, tile, shape, arrays, tape);
   }
 }
 
@@ -271,9 +182,8 @@ class KernelsHere final : public Kernels {
     assert(arrays.first_slot.count == numeric::elements_of(shape.experts + 1, 1));
     assert(arrays.first_tile.count == arrays.first_slot.count);
     if (shape.slots == 0) return;
-    const GroupedOperands operands = operands_of(arrays);
     simt::with_tape(tape, [&](const auto& chosen) {
-      launch_grouped(device, configuration, shape, arrays, operands, chosen);
+      launch_grouped(device, configuration, shape, arrays, chosen);
     });
   }
 

@@ -51,9 +51,7 @@ class Product {
   }
   simt::Span<const float> y() const { return y_.span(); }
   std::size_t tiles() const { return static_cast<std::size_t>(first_tile_.back()); }
-  std::vector<TileRun> tile_runs() const {
-    return moe_routing::tile_runs(recording_.download(), tiles());
-  }
+  std::vector<TileRun> tile_runs() const { return moe_routing::tile_runs(recording_, tiles()); }
 
  private:
   simt::Device& device_;
@@ -110,17 +108,12 @@ void fill_tiles(Outcome& outcome, const std::vector<TileRun>& runs) {
   for (int e = 0; e < trace.experts; ++e) {
     const ExpertTrace& expert = trace.expert[static_cast<std::size_t>(e)];
     for (int number = 0; number < expert.tiles; ++number) {
-      const auto i =
-          static_cast<std::size_t>(outcome.device.first_tile[static_cast<std::size_t>(e)] + number);
-      TileTrace tile;
-      tile.expert = e;
-      tile.number = number;
-      tile.kept = std::clamp(expert.kept - number * trace.tile, 0, trace.tile);
-      tile.block = runs[i].block;
-      tile.processor = runs[i].processor;
-      tile.begin = static_cast<double>(runs[i].begin - origin);
-      tile.end = static_cast<double>(runs[i].end - origin);
-      outcome.tiles.push_back(tile);
+      const int first = outcome.device.first_tile[static_cast<std::size_t>(e)];
+      const TileRun& run = runs[static_cast<std::size_t>(first + number)];
+      outcome.tiles.push_back({e, number,
+                               std::clamp(expert.kept - number * trace.tile, 0, trace.tile),
+                               run.block, run.processor, static_cast<double>(run.begin - origin),
+                               static_cast<double>(run.end - origin)});
     }
   }
   std::stable_sort(outcome.tiles.begin(), outcome.tiles.end(),
@@ -143,15 +136,15 @@ void fill_tokens(Outcome& outcome) {
           outcome.inputs.logits.begin() + static_cast<std::ptrdiff_t>(t) * params.experts;
       token.logits.assign(first, first + params.experts);
     }
-    for (int choice = 0; choice < params.top_k; ++choice) {
-      const auto i = static_cast<std::size_t>(t) * static_cast<std::size_t>(params.top_k) +
-                     static_cast<std::size_t>(choice);
-      token.expert.push_back(placed.expert[i]);
-      token.probability.push_back(outcome.probability[i]);
-      token.gate.push_back(outcome.gate[i]);
-      token.rank.push_back(placed.rank[i]);
-      token.slot.push_back(placed.slot[i]);
-    }
+    const auto chosen = [&](const auto& all) {
+      const auto first = all.begin() + static_cast<std::ptrdiff_t>(t) * params.top_k;
+      return std::decay_t<decltype(all)>(first, first + params.top_k);
+    };
+    token.expert = chosen(placed.expert);
+    token.probability = chosen(outcome.probability);
+    token.gate = chosen(outcome.gate);
+    token.rank = chosen(placed.rank);
+    token.slot = chosen(placed.slot);
     token.output = outcome.out[static_cast<std::size_t>(t) * kWidth];
     outcome.trace.token.push_back(std::move(token));
   }
@@ -160,13 +153,9 @@ void fill_tokens(Outcome& outcome) {
 void fill_experts(Outcome& outcome) {
   const Placement& placed = outcome.device;
   for (std::size_t e = 0; e < placed.wanted.size(); ++e) {
-    ExpertTrace expert;
-    expert.wanted = placed.wanted[e];
-    expert.kept = placed.kept[e];
-    expert.first_slot = placed.first_slot[e];
-    expert.tiles = placed.first_tile[e + 1] - placed.first_tile[e];
-    expert.padded = expert.tiles * outcome.trace.tile - expert.kept;
-    outcome.trace.expert.push_back(expert);
+    const int tiles = placed.first_tile[e + 1] - placed.first_tile[e], kept = placed.kept[e];
+    outcome.trace.expert.push_back(
+        {placed.wanted[e], kept, placed.first_slot[e], tiles, tiles * outcome.trace.tile - kept});
   }
 }
 
@@ -322,7 +311,7 @@ const lab::Lesson& lesson() {
                         {.tokens = 19, .routing = Routing::one_hot},
                         {.tokens = 1}})
           .with_small_bench([](simt::Device& device, lab::Progress& progress) {
-            return bench_report(device, progress, {20, 64, 256, {3, 5}, true});
+            return bench_report(device, progress, {300, 64, 512, {3, 5}, true});
           })
           .with_replay(replay_of_runs);
   return lesson;

@@ -242,7 +242,7 @@ __global__ void multiply_tiles(GroupedOperands operands, GroupedShape shape, Tap
                         (shape.hidden / kMmaDepth));
   while (tile < end) {
     while (tile >= operands.first_tile[e + 1]) ++e;
-    if (threadIdx.x == 0) recorder.begins(tape, tile);
+    if (threadIdx.x == 0) recorder.begins(tape);
     const std::int64_t in_expert = tile - operands.first_tile[e];
     const std::int64_t slot = operands.first_slot[e] + in_expert * shape.tile;
     const auto w = operands.weights + std::int64_t{e} * shape.width * shape.hidden;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "kernels/base/simt/packed.hpp"
 #include "kernels/base/simt/simt.hpp"
 #include "kernels/experts/moe_routing/kernels.hpp"
 
@@ -101,8 +102,8 @@ class TileRecorder {
       : mma_of_a_tile_(static_cast<unsigned>(mma_of_a_tile)) {}
 
   template <class Tape>
-  __device__ __forceinline__ void begins(const Tape& tape, int number) const {
-    if constexpr (Tape::kRecords) tape.note(kTileBeginSite, number, now());
+  __device__ __forceinline__ void begins(const Tape&) {
+    if constexpr (Tape::kRecords) begin_ = now();
   }
   template <class Tape>
   __device__ __forceinline__ void ends(const Tape& tape, int number, int blocks_together = 1,
@@ -110,25 +111,21 @@ class TileRecorder {
     if constexpr (Tape::kRecords) {
       ++tiles_;
       const int block = static_cast<int>(blockIdx.y * gridDim.x + blockIdx.x) / blocks_together;
-      tape.note(kTileEndSite, number, TileEnd{now(), block, processor(block), mma});
+      tape.note(kTileSite, number, TileRun{block, processor(block), mma, begin_, now()});
     }
   }
 
  private:
   __device__ __forceinline__ unsigned long long now() const {
 #if defined(__CUDACC__)
-    unsigned long long nanoseconds = 0;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(nanoseconds)::"memory");
-    return nanoseconds;
+    return static_cast<unsigned long long>(simt::device_clock());
 #else
     return std::uint64_t{tiles_} * mma_of_a_tile_;
 #endif
   }
   static __device__ __forceinline__ int processor([[maybe_unused]] int block) {
 #if defined(__CUDACC__)
-    unsigned number = 0;
-    asm volatile("mov.u32 %0, %%smid;" : "=r"(number));
-    return static_cast<int>(number);
+    return simt::multiprocessor();
 #else
     return block;
 #endif
@@ -136,6 +133,7 @@ class TileRecorder {
 
   unsigned mma_of_a_tile_;
   unsigned tiles_ = 0;
+  unsigned long long begin_ = 0;
 };
 
 }  // namespace tilestep::moe_routing::SIMT_BACKEND

@@ -64,23 +64,24 @@ __device__ __forceinline__ void multiply_scaled(typename T::Sums& sums, const Sc
   const int thread = static_cast<int>(threadIdx.x) % kWarpgroup;
   const int row = place.row + thread / 32 * 16 + thread % 32 / 4;
   const int blocks = (shape.k + T::kDepth - 1) / T::kDepth;
+  const auto ring = stages.ring();
 #pragma unroll
   for (float& sum : sums) sum = 0;
   BlockScale now{};
   BlockScale next{};
   now.load(scales, shape, row, place.column, 0, blocks);
-  for (int block = 0; block < blocks; ++block) {
-    wait_for(stages.full(turn.stage), turn.parity);
+  for (int block = 0; block < blocks; ++block, ++turn.number) {
+    const int stage = ring.stage(turn);
+    ring.consumer_wait(turn);
     typename T::Sums part;
-    multiply_stage<T>(part, stages, turn.stage, consumer, true);
+    multiply_stage<T>(part, stages, stage, consumer, true);
     wgmma_commit();
     next.load(scales, shape, row, place.column, block + 1, blocks);
     wgmma_wait<0>();
     settle(part);
-    release<kCluster>(stages, turn.stage);
+    release<kCluster>(ring, stage);
     promote(sums, part, now, place.column % kScaleBlock != 0);
     now = next;
-    turn.pass(stages.ring);
   }
 }
 
@@ -91,11 +92,11 @@ __global__ void __launch_bounds__(3 * kWarpgroup, 1)
   static_assert(T::kColumns == kScaledColumns && T::kFormat == Format::e4m3);
   const auto stages = lay_out<T>(ring, task.shared_bytes);
   const int rank = kCluster == 1 ? 0 : static_cast<int>(rank_in_cluster());
-  begin<kCluster>(stages, Timed{});
+  begin<kCluster>(stages, simt::NoTape{});
   const int group = static_cast<int>(threadIdx.x) / kWarpgroup;
   if (group == 0) {
     keep_registers<kProducerRegisters>();
-    if (threadIdx.x == 0) produce<T, R, kCluster>(maps, task, stages, rank, Timed{});
+    if (threadIdx.x == 0) produce<T, R, kCluster>(maps, task, stages, rank, simt::NoTape{});
   } else {
     take_registers<kConsumerRegisters>();
     const int consumer = group - 1;
@@ -108,7 +109,7 @@ __global__ void __launch_bounds__(3 * kWarpgroup, 1)
       place.row += consumer * T::kRows;
       multiply_scaled<T, R, kCluster>(sums, scales, task.shape, stages, turn, place, consumer);
       if (task.stored_by_tma) {
-        store_by_tma<T, Out>(maps.c, sums, stages, place, consumer, parts, Timed{});
+        store_by_tma<T, Out>(maps.c, sums, stages, place, consumer, parts, simt::NoTape{});
       } else {
         store_sums<T, Out>(c, sums, task.shape, place);
       }

@@ -17,11 +17,6 @@ namespace tilestep::hopper_gemm {
 
 using simt::LibraryStatus;
 
-/// C [m × n] = A [m × k] · B^T, B [n × k].
-struct GemmShape {
-  int m = 0, n = 0, k = 0;
-};
-
 /// A matrix's rows are a multiple of 16 bytes apart in memory, as TMA requires.
 __host__ __device__ constexpr int pitch_bytes(int columns, int element_bytes) {
   return (columns * element_bytes + 15) / 16 * 16;
@@ -74,22 +69,15 @@ __host__ __device__ constexpr TileOrder tiles_of(const GemmShape& shape, int row
 
 // ---- records of an explained kernel ---------------------------------------------------------------
 
-/// A stage's events, in order; each is a site. The number is that of the k-tile among all that the
-/// block multiplies; consumer c (0 or 1) notes at site + c · kConsumerSites.
-enum Site : int {
-  kWaitsEmpty,  ///< the producer begins to wait for the stage
-  kExpects,     ///< it has it, and tells the barrier how many bytes to expect
-  kCopies,      ///< the copies are issued
-  kFlips,       ///< a watcher sees the phase end
-  kWaitsFull,   ///< a consumer begins to wait for the stage
-  kIssues,      ///< it has it, and issues wgmma
-  kCommits,     ///< all of the stage's products are issued and committed as a group
-  kWaited,      ///< all but the newest group are done
-  kReleases,    ///< the stage whose products are done is released
-  kStores,      ///< the consumer begins to store its tile of C (number: of the block's tile)
-  kStored,      ///< it is done storing
-};
-inline constexpr int kConsumerSites = 7;  ///< from kWaitsFull on
+/// An explained kernel notes the clocks of its events in rows, its sites: one a kind, for the thread that copies (0,
+/// which has the row of the thread that watches, too) and for each consumer (1, 2). The number is that of the k-tile among
+/// all that the block multiplies; for stores, of the block's tile.
+constexpr int site_of(What what, int who = 0) {
+  return who * kWhats + static_cast<int>(what);
+}
+inline constexpr int kSites = 3 * kWhats;
+/// The row with the waits that were given up: by site, the k-tile waited for.
+inline constexpr int kGivenUp = kSites;
 /// An explained kernel's omission or mistake: those of the knob `break`, and under emulation every other
 /// wait, fence and release, for tests.
 enum class Fault {
@@ -116,8 +104,6 @@ static_assert(fault_of(Break::wrong_bytes) == Fault::wrong_bytes);
 
 /// A broken kernel's wait is abandoned after this many cycles.
 inline constexpr long long kPatience = 2'000'000;
-/// Of all lanes.
-inline constexpr int kSites = kWaitsFull + 2 * kConsumerSites;
 
 // ---- the interface --------------------------------------------------------------------------------
 
@@ -127,13 +113,8 @@ struct Operands {
 };
 
 /// A launch of an explained kernel, with any plan. C is FP32 with rows of pitch_of<float>(n).
-struct Explanation {
-  Variant variant = Variant::warp_specialized;
-  DataType dtype = DataType::bf16;
-  Raster raster = Raster::rows;
+struct Explanation : Plan {
   Fault fault = Fault::none;
-  Plan plan;
-  GemmShape shape;
   int block = 0;    ///< the block whose steps are noted
   int numbers = 0;  ///< a row of `clocks`: k-tiles of a block, kSites at least
 };

@@ -114,26 +114,28 @@ class KernelsHere final : public Kernels {
   void explain(simt::Device& device, const Explanation& what, const Operands& operands,
                simt::Span<float> c, simt::Span<long long> clocks) const override {
     check_device(device.info());
-    check_shape(what.shape);
-    assert(c.count == numeric::elements_of(what.shape.m, pitch_of<float>(what.shape.n)));
+    check_shape(what);
+    assert(c.count == numeric::elements_of(what.m, pitch_of<float>(what.n)));
     assert(what.numbers >= kSites &&
            clocks.count == numeric::elements_of(kSites + 1, what.numbers));
-    const Plan& plan = what.plan;
-    const int groups = plan.consumers + (has_producer(what.variant) ? 1 : 0);
+    const int groups = what.consumers + (has_producer(what.variant) ? 1 : 0);
     const Call call{device,
                     {.name = "hopper_gemm",
-                     .grid = dim3(static_cast<unsigned>(plan.blocks)),
+                     .grid = dim3(static_cast<unsigned>(what.blocks)),
                      .block = dim3(static_cast<unsigned>(groups * kWarpgroup)),
-                     .shared_bytes = static_cast<std::size_t>(plan.shared_bytes),
-                     .cluster = static_cast<unsigned>(plan.cluster)}};
-    const Task task{what.shape, what.raster, plan.shared_bytes,
-                    what.variant >= Variant::persistent};
+                     .shared_bytes = static_cast<std::size_t>(what.shared_bytes),
+                     .cluster = static_cast<unsigned>(what.cluster)}};
+    const Task task{what, what.raster, what.shared_bytes, what.variant >= Variant::persistent};
     const Arrays<float> arrays{operands, c};
-    const Explained witness{simt::global(clocks, "clocks"), what.numbers, what.block, what.fault};
+    simt::Tape tape;
+    tape.clocks = clocks;
+    tape.numbers = what.numbers;
+    tape.chosen_block = what.block;
+    tape.fault = static_cast<int>(what.fault);
     if (has_producer(what.variant)) {
-      explain_specialized(call, what, task, arrays, witness);
+      explain_specialized(call, what, task, arrays, tape);
     } else {
-      explain_together(call, what, task, arrays, witness);
+      explain_together(call, what, task, arrays, tape);
     }
   }
 

@@ -46,18 +46,12 @@ const lab::KnobTable<Params>& knob_table() {
                    1, 2)
           .with("variant", {"mma-sync", "wgmma", "tma", "pipelined", "warp-specialized",
                             "multicast", "persistent"})
-          .integer(&Params::cluster,
-                   {"cluster", "Cluster", "blocks", "Blocks that share their columns of B."}, 1, 2)
-          .with("variant", {"multicast", "persistent", "ping-pong"})
           .choice(&Params::swizzle, {"swizzle", "Swizzle", "B",
                                      "Row length in bytes within which 16-byte chunks are permuted "
                                      "in shared memory; 0: none."})
-          .choice(&Params::raster, {"raster", "Order in which the tiles of C are computed."})
           .choice(&Params::dtype,
                   {"dtype", "Number format", "",
                    "Format of A and B; accumulators and C are FP32. mma-sync takes bf16 only."})
-          .group("run")
-          .choice(&Params::data, {"data", "Contents of A and B."})
           .group("model")
           .integer(&Params::m, {"m", "Rows of A and C."}, 1, kMostEdge, true)
           .integer(&Params::n, {"n", "Rows of B (stored transposed), columns of C."}, 1, kMostEdge,
@@ -69,43 +63,41 @@ const lab::KnobTable<Params>& knob_table() {
               &Params::broken,
               {"break", "Break it", "",
                "Omits a wait or a fence, or expects the bytes of A only, and runs that kernel."})
-          .group("run")
-          .seed()
+          .retired_knob("cluster", std::int64_t{2},
+                        "multicast, persistent and ping-pong have clusters of two")
+          .retired_knob("raster", std::string("rows"),
+                        "tiles are computed row by row; Order under Measured has the others")
+          .retired_knob("data", std::string("random"),
+                        "A and B are random; Data under Measured has zeros")
+          .retired_knob("seed", std::int64_t{1}, "the numbers are always the same")
           .require(check_together);
   return table;
 }
 
 Plan plan_of(const Params& params) {
-  Plan plan;
-  const GemmShape shape{params.m, params.n, params.k};
-  plan.columns = columns_of(params.tile);
+  Plan plan{{params.m, params.n, params.k}, params.variant, params.dtype};
   const bool in_turn = params.variant == Variant::ping_pong;
   plan.consumers = in_turn ? 2 : params.consumers;
   plan.rows = in_turn ? 64 : 64 * plan.consumers;
-  plan.swizzle = bytes_of(params.swizzle);
-  plan.cluster = params.variant >= Variant::multicast ? params.cluster : 1;
+  plan.columns = columns_of(params.tile);
   plan.depth = 128 / element_bytes(params.dtype);
+  plan.swizzle = bytes_of(params.swizzle);
+  plan.cluster = params.variant >= Variant::multicast ? 2 : 1;
   plan.stage_bytes = (plan.rows + plan.columns) * 128;
-  plan.asked_stages = params.stages;
-  plan.stages = params.stages;
-  if (params.variant == Variant::wgmma || params.variant == Variant::tma) {
-    plan.stages = 1;
-    plan.asked_stages = 1;
-  }
-  if (params.variant == Variant::pipelined) plan.stages = std::max(plan.stages, 2);
+  plan.stages = has_one_stage(params.variant)          ? 1
+                : params.variant == Variant::pipelined ? std::max(params.stages, 2)
+                                                       : params.stages;
   while (shared_bytes_of(plan.stage_bytes, plan.stages, plan.consumers) > kMostSharedBytes) {
     --plan.stages;
   }
   plan.shared_bytes = shared_bytes_of(plan.stage_bytes, plan.stages, plan.consumers);
-  const TileOrder tiles = tiles_of(shape, plan.rows * plan.cluster, plan.columns, params.raster);
+  const TileOrder tiles = tiles_of(plan, plan.rows * plan.cluster, plan.columns, plan.raster);
   plan.tiles_down = tiles.down * plan.cluster;
   plan.tiles_across = tiles.across;
-  plan.k_tiles = (params.k + plan.depth - 1) / plan.depth;
   // In the picture a persistent block computes two tiles, so that the transition shows; if consumers take
   // turns, each computes two.
   const int each = in_turn ? 4 : params.variant == Variant::persistent ? 2 : 1;
-  const int clusters = (tiles.count() + each - 1) / each;
-  plan.blocks = clusters * plan.cluster;
+  plan.blocks = (tiles.count() + each - 1) / each * plan.cluster;
   return plan;
 }
 

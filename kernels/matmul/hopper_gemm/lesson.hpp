@@ -63,6 +63,11 @@ constexpr bool has_tma(Variant variant) {
   return variant >= Variant::tma;
 }
 
+/// Whether it has no ring.
+constexpr bool has_one_stage(Variant variant) {
+  return variant == Variant::wgmma || variant == Variant::tma;
+}
+
 /// The operands' format; C is FP32 (BF16 in timed kernels).
 enum class DataType { bf16, fp16, fp8_e4m3 };
 constexpr auto names_of(DataType) {
@@ -90,7 +95,7 @@ constexpr int bytes_of(Swizzle swizzle) {
   return swizzle == Swizzle::none ? 0 : 16 << static_cast<int>(swizzle);
 }
 
-/// The matrices' contents.
+/// The matrices' contents, as timed.
 enum class Data { random, zeros };
 constexpr auto names_of(Data) {
   return std::to_array<std::string_view>({"random", "zeros"});
@@ -132,33 +137,37 @@ struct Params {
   WarpgroupTile tile = WarpgroupTile::n128;
   int stages = 4;
   int consumers = 2;
-  int cluster = 2;  ///< for multicast, persistent and ping-pong
   Swizzle swizzle = Swizzle::bytes128;
-  Raster raster = Raster::rows;
   DataType dtype = DataType::bf16;
-  Data data = Data::random;
   int m = 256, n = 256, k = 384;
   Break broken = Break::none;
-  std::int64_t seed = 1;
 };
 
-/// The knobs, bound to Params: variant tile stages consumers cluster swizzle raster dtype data m n k break
-/// seed.
+/// The knobs, bound to Params: variant tile stages consumers swizzle dtype m n k break.
 const lab::KnobTable<Params>& knob_table();
 
+/// C [m × n] = A [m × k] · B^T, B [n × k].
+struct GemmShape {
+  int m = 0, n = 0, k = 0;
+  bool operator==(const GemmShape&) const = default;
+};
+
 /// Params applied to a variant: the stages that it uses and that fit, and its cluster size.
-struct Plan {
-  int columns = 128;  ///< of the block's tile of C
-  int rows = 128;     ///< of it: 64 per consumer that works on it
-  int stages = 4, consumers = 2, cluster = 1, swizzle = 128;
-  int depth = 64;        ///< of a k-tile: 128 bytes of k
-  int stage_bytes = 0;   ///< of A and B in a stage
-  int shared_bytes = 0;  ///< of a block
-  int tiles_down = 0;    ///< of C, in tiles of a block
-  int tiles_across = 0;  ///< of C
-  int k_tiles = 0;       ///< of a tile of C
-  int blocks = 0;        ///< of the launch
-  int asked_stages = 4;  ///< by the knob, if the variant has a ring
+struct Plan : GemmShape {
+  Variant variant = Variant::warp_specialized;
+  DataType dtype = DataType::bf16;
+  Raster raster = Raster::rows;
+  int rows = 0;     ///< of the block's tile of C: 64 per consumer that works on it
+  int columns = 0;  ///< of it
+  int depth = 0;    ///< of a k-tile, in elements: 128 bytes of k
+  int stages = 0, consumers = 0, cluster = 0, swizzle = 0;
+  int stage_bytes = 0;                   ///< of A and B in a stage
+  int shared_bytes = 0;                  ///< of a block
+  int tiles_down = 0, tiles_across = 0;  ///< of C, in tiles of a block
+  int blocks = 0;                        ///< of the launch
+
+  int k_tiles() const { return (k + depth - 1) / depth; }
+  bool operator==(const Plan&) const = default;
 };
 Plan plan_of(const Params& params);
 
@@ -220,16 +229,8 @@ struct Broken {
 };
 
 /// The picture's data: one block of a launch.
-struct Trace {
-  Variant variant = Variant::warp_specialized;
-  DataType dtype = DataType::bf16;
-  Raster raster = Raster::rows;
-  int m = 0, n = 0, k = 0;
-  int rows = 0, columns = 0, depth = 0;  ///< of the block's tile, and of a k-tile (in elements)
-  int stages = 0, consumers = 0, cluster = 0, swizzle = 0;
-  int stage_bytes = 0, shared_bytes = 0, k_pitch_bytes = 0;
-  int tiles_down = 0, tiles_across = 0;
-  int blocks = 0;                ///< of the launch
+struct Trace : Plan {
+  int k_pitch_bytes = 0;
   int block = 0;                 ///< the chosen one
   std::string clock_unit;        ///< "cycles" on a GPU, "words" under emulation: order, not time
   std::vector<BlockTile> tiles;  ///< of the chosen block, one after the other
@@ -239,7 +240,6 @@ struct Trace {
   std::array<int, kWhats> lines{};  ///< in the variant's source; 0: no such step
 
   int steps() const { return static_cast<int>(events.size()); }
-  int k_tiles() const { return (k + depth - 1) / depth; }
   /// Whether consumer `c` (0 or 1) works on the block's tile `tile`: all do, except in ping-pong.
   bool computes(int c, int tile) const { return variant != Variant::ping_pong || tile % 2 == c; }
   /// Whether it reads k-tile `number`.

@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
   const auto memory = simt::dynamic_shared<std::uint16_t>(
       static_cast<std::size_t>(ring.stages * stages.bytes() / 2), stages.tiles - start, "stages");
   const int consumer = static_cast<int>(threadIdx.x) / kWarpgroup;
-  const int site = consumer * kConsumerSites;
+  const int who = 1 + consumer;
   const TilePlace place = TileWalk<T, 1>(task.shape, task.raster, stages.rows()).place(0);
   const int chunks = pitch_bytes(task.shape.k, T::kElementBytes) / 16;
   const int k_tiles = (task.shape.k + T::kDepth - 1) / T::kDepth;
@@ -79,12 +79,12 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
     if (number < k_tiles) {
       const int stage = number % ring.stages;
       const int first = number * (kDepthBytes / 16);  // [step: expects]
-      if (threadIdx.x == 0) tape.note(kExpects, number);
+      clock<2 * kWarpgroup>(tape, site_of(What::expects), number);
       start_copies(a, memory, stages, stages.a(stage), stages.rows(), place.row, task.shape.m,
                    first, chunks);
       start_copies(b, memory, stages, stages.b(stage), T::kColumns, place.column, task.shape.n,
                    first, chunks);
-      if (threadIdx.x == 0) tape.note(kCopies, number);
+      clock<2 * kWarpgroup>(tape, site_of(What::copies), number);
     }
     // An empty group too, so that groups can be counted.
     simt::cp_async_commit();  // [step: copies]
@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
   float sums[4][T::kColumns / 32][4] = {};
   for (int i = 0; i < kMmaAhead && i < ring.stages - 1; ++i) copy(i);
   for (int number = 0; number < k_tiles; ++number) {
-    tape.note(site + kWaitsFull, number);
+    clock(tape, site_of(What::waits_full, who), number);
     if (ring.stages > kMmaAhead) {  // [step: waits-full]
       simt::cp_async_wait<kMmaAhead - 1>();
     } else {
@@ -101,17 +101,17 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
     }
     // All threads' parts of the stage must have arrived, and all must be done with the previous one.
     __syncthreads();
-    tape.note(site + kIssues, number);
+    clock(tape, site_of(What::issues, who), number);
     if (ring.stages > 1) copy(number + (ring.stages > kMmaAhead ? kMmaAhead : ring.stages - 1));
     multiply_by_warp<T>(sums, stages, number % ring.stages, consumer);  // [step: issues]
-    tape.note(site + kWaited, number);
+    clock(tape, site_of(What::waited, who), number);
     if (ring.stages == 1)
       __syncthreads();  // all must have read the stage before it is filled again
-    tape.note(site + kReleases, number);
+    clock(tape, site_of(What::releases, who), number);
   }
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) % kWarpgroup / 32;
-  tape.note(site + kStores, 0);
+  clock(tape, site_of(What::stores, who), 0);
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
 #pragma unroll
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
       }
     }
   }
-  tape.note(site + kStored, 0);
+  clock(tape, site_of(What::stored, who), 0);
 }
 
 }  // namespace tilestep::hopper_gemm::SIMT_BACKEND

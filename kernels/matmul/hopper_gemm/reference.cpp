@@ -44,11 +44,11 @@ std::vector<std::uint16_t> packed(const std::vector<float>& values, int rows, in
   return words;
 }
 
-Matrices make_matrices(const GemmShape& shape, DataType type, Data data, std::int64_t seed) {
+Matrices make_matrices(const GemmShape& shape, DataType type, std::int64_t seed) {
   std::mt19937 generator = lab::generator_of(seed);
   const auto matrix = [&](int rows) {
     std::vector<float> values = lab::uniform_floats(generator, elements_of(rows, shape.k));
-    for (float& value : values) value = data == Data::zeros ? 0 : rounded(value, type);
+    for (float& value : values) value = rounded(value, type);
     return values;
   };
   Matrices matrices;
@@ -63,49 +63,9 @@ double unit_of(DataType type) {
   return type == DataType::fp8_e4m3 ? 0x1p-13 : 0x1p-23;
 }
 
-// The sums of a row of C side by side; C's bound follows the sum group by group.
-numeric::AllBounded reference_product(const GemmShape& shape, const Matrices& matrices,
-                                      DataType type) {
-  const int group = 32 / element_bytes(type);  // products that one wgmma adds at once
-  // The numbers of a group and the sum before, each cut, and the result once more.
-  const double lost = 1.01 * (group + 2) * unit_of(type);
-  const auto n = static_cast<std::size_t>(shape.n);
-  std::vector<double> b_turned(elements_of(shape.k, shape.n));
-  for (int column = 0; column < shape.n; ++column) {
-    for (int kk = 0; kk < shape.k; ++kk) {
-      b_turned[index_of(kk, column, shape.n)] =
-          static_cast<double>(matrices.b[index_of(column, kk, shape.k)]);
-    }
-  }
-  numeric::AllBounded product;
-  product.value.resize(elements_of(shape.m, shape.n));
-  product.bound.resize(product.value.size());
-  std::vector<double> before(n), magnitude(n);
-  for (int row = 0; row < shape.m; ++row) {
-    double* sum = &product.value[index_of(row, 0, shape.n)];
-    double* bound = &product.bound[index_of(row, 0, shape.n)];
-    for (int first = 0; first < shape.k; first += group) {
-      std::copy(sum, sum + n, before.begin());
-      std::fill(magnitude.begin(), magnitude.end(), 0.0);
-      for (int kk = first; kk < std::min(first + group, shape.k); ++kk) {
-        const auto a = static_cast<double>(matrices.a[index_of(row, kk, shape.k)]);
-        const double* b = &b_turned[index_of(kk, 0, shape.n)];
-        for (std::size_t column = 0; column < n; ++column) {
-          const double term = a * b[column];
-          sum[column] += term;
-          magnitude[column] += std::abs(term);
-        }
-      }
-      for (std::size_t column = 0; column < n; ++column) {
-        bound[column] += lost * (std::abs(before[column]) + magnitude[column]);
-      }
-    }
-  }
-  return product;
-}
-
 numeric::Bounded reference_dot(std::span<const float> a, std::span<const float> b, DataType type) {
-  const auto group = static_cast<std::size_t>(32 / element_bytes(type));
+  const auto group = static_cast<std::size_t>(32 / element_bytes(type));  // added at once
+  // The numbers of a group and the sum before, each cut, and the result once more.
   const double lost = 1.01 * static_cast<double>(group + 2) * unit_of(type);
   numeric::Bounded dot;
   for (std::size_t first = 0; first < a.size(); first += group) {
@@ -118,6 +78,21 @@ numeric::Bounded reference_dot(std::span<const float> a, std::span<const float> 
     dot.bound += lost * magnitude;
   }
   return dot;
+}
+
+numeric::AllBounded reference_product(const GemmShape& shape, const Matrices& matrices,
+                                      DataType type) {
+  const auto k = static_cast<std::size_t>(shape.k);
+  const auto row_of = [k](const std::vector<float>& matrix, int row) {
+    return std::span(matrix).subspan(static_cast<std::size_t>(row) * k, k);
+  };
+  numeric::AllBounded product;
+  for (int row = 0; row < shape.m; ++row) {
+    for (int column = 0; column < shape.n; ++column) {
+      product.push_back(reference_dot(row_of(matrices.a, row), row_of(matrices.b, column), type));
+    }
+  }
+  return product;
 }
 
 numeric::Bounded reference_scaled_dot(std::span<const float> a, std::span<const float> b,

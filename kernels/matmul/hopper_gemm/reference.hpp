@@ -18,8 +18,8 @@ struct Matrices {
 /// The nearest number of the format, ties to even.
 float rounded(float value, DataType type);
 
-/// Uniform numbers in −1 … 1, rounded to nearest even, or zeros.
-Matrices make_matrices(const GemmShape& shape, DataType type, Data data, std::int64_t seed);
+/// Uniform numbers in −1 … 1, rounded to nearest even.
+Matrices make_matrices(const GemmShape& shape, DataType type, std::int64_t seed);
 
 /// Numbers of a format in rows of pitch_bytes(columns), padded with zeros.
 std::vector<std::uint16_t> packed(const std::vector<float>& values, int rows, int columns,

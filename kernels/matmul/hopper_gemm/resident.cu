@@ -57,32 +57,27 @@ __global__ void __launch_bounds__(3 * kWarpgroup, 1)
     fed(const __grid_constant__ TensorMaps maps, int products, int shared_bytes,
         simt::Global<long long> out) {
   const auto stages = lay_out<T>(FedRing{}, shared_bytes);
-  begin<1>(stages, Timed{});
+  begin<1>(stages, simt::NoTape{});
   const int group = static_cast<int>(threadIdx.x) / kWarpgroup;
   const auto block = static_cast<int>(blockIdx.x);
   const long long start = cycles();
   float sum = 0;
   if (group == 0) {
     keep_registers<kProducerRegisters>();
-    Turn turn;
+    const auto ring = stages.ring();
     for (int i = 0; threadIdx.x == 0 && i < products; ++i) {
-      const unsigned full = stages.full(turn.stage);
-      const int k = i % kFedTiles * T::kDepth;
-      wait_for(stages.empty(turn.stage), turn.parity ^ 1);
-      arrive_expecting(full, stages.bytes());
-      fetch_rows<1>(maps.a, stages, stages.a(turn.stage), stages.rows(), 0, full, k,
-                    block * stages.rows(), T::kElementBytes);
-      fetch_rows<1>(maps.b, stages, stages.b(turn.stage), T::kColumns, 0, full, k,
-                    block * T::kColumns, T::kElementBytes);
-      turn.pass(stages.ring);
+      const int stage = ring.stage({i});
+      ring.producer_acquire({i});
+      arrive_expecting(ring.full(stage), stages.bytes());
+      fetch_stage<T, 1>(maps, stages, stage, i % kFedTiles * T::kDepth,
+                        {block * stages.rows(), block * T::kColumns}, 0);
     }
   } else {
     take_registers<kConsumerRegisters>();
     typename T::Sums sums = {};
     Turn turn;
-    int number = 0;
-    multiply_tile<T, FedRing, 1>(sums, stages, turn, products * T::kDepth, group - 1, false, number,
-                                 Timed{}, 0);
+    multiply_tile<T, FedRing, 1>(sums, stages, turn, products * T::kDepth, group - 1, false,
+                                 simt::NoTape{}, 0);
     sum = sum_of<T>(sums);
   }
   __syncthreads();

@@ -27,14 +27,11 @@ constexpr int kWatcher = 32;  // the first thread of the second warp
 template <int kCluster, class S, class Tape>
 __device__ __forceinline__ void begin(const S& stages, const Tape& tape) {
   if (threadIdx.x == 0) {
-    for (int stage = 0; stage < stages.ring.stages; ++stage) {
-      barrier_init(stages.full(stage), 1);
-      barrier_init(stages.empty(stage), kCluster * stages.ring.sharing * kWarpgroup / 32);
-    }
-    if (!tape.does(Fault::no_publish)) publish_barriers();
+    stages.ring().init(kCluster * stages.layout.sharing * kWarpgroup / 32);
+    if (!omits(tape, Fault::no_publish)) publish_barriers();
   }
   // No thread may wait for or arrive at a barrier before it is initialized.
-  if (tape.does(Fault::no_meeting)) return;
+  if (omits(tape, Fault::no_meeting)) return;
   if constexpr (kCluster == 1) {
     __syncthreads();
   } else {
@@ -46,30 +43,26 @@ __device__ __forceinline__ void begin(const S& stages, const Tape& tape) {
 template <class T, class R, int kCluster, class Tape>
 __device__ __forceinline__ void produce(const TensorMaps& maps, const Task& task,
                                         const Stages<T, R>& stages, int rank, const Tape& tape) {
-  constexpr int kFetched = T::kColumns / kCluster;  // rows of B that this block requests
+  const auto ring = stages.ring();
   Turn turn;
-  int number = 0;
   TileWalk<T, kCluster> walk(task.shape, task.raster, stages.rows());
   for (; walk.there(); walk.advance()) {
     const TilePlace place = walk.place(rank);
-    for (int k = 0; k < task.shape.k; k += T::kDepth, ++number) {
-      tape.note(kWaitsEmpty, number);
+    for (int k = 0; k < task.shape.k; k += T::kDepth, ++turn.number) {
+      const int stage = ring.stage(turn);
+      const unsigned full = ring.full(stage);
+      clock(tape, site_of(What::waits_empty), turn.number);
       // All consumers, in both blocks, must be done with the stage's old contents: the other block's half
       // is written here too.
       // Broken: waits only until its own copies have landed, even if consumers still read them.
       const bool forgets = tape.does(Fault::skip_empty_wait);
-      const unsigned free = forgets ? stages.full(turn.stage) : stages.empty(turn.stage);
-      tape.wait(free, turn.parity ^ 1, kWaitsEmpty, number);  // [step: waits-empty]
-      const unsigned full = stages.full(turn.stage);
-      tape.note(kExpects, number);
+      const unsigned free = forgets ? full : ring.empty(stage);
+      wait(tape, free, ring.parity(turn) ^ 1, turn, What::waits_empty);  // [step: waits-empty]
+      clock(tape, site_of(What::expects), turn.number);
       const bool forgets_b = tape.does(Fault::wrong_bytes);
       arrive_expecting(full, forgets_b ? stages.a_bytes() : stages.bytes());  // [step: expects]
-      fetch_rows<1>(maps.a, stages, stages.a(turn.stage), stages.rows(), 0, full, k, place.row,
-                    T::kElementBytes);
-      fetch_rows<kCluster>(maps.b, stages, stages.b(turn.stage), T::kColumns, rank * kFetched, full,
-                           k, place.column + rank * kFetched, T::kElementBytes);  // [step: copies]
-      tape.note(kCopies, number);
-      turn.pass(stages.ring);
+      fetch_stage<T, kCluster>(maps, stages, stage, k, place, rank);          // [step: copies]
+      clock(tape, site_of(What::copies), turn.number);
     }
   }
 }
@@ -78,26 +71,15 @@ __device__ __forceinline__ void produce(const TensorMaps& maps, const Task& task
 template <class T, class R, int kCluster, class Tape>
 __device__ __forceinline__ void look_on(const Task& task, const Stages<T, R>& stages,
                                         const Tape& tape) {
+  const auto ring = stages.ring();
   Turn turn;
-  int number = 0;
   TileWalk<T, kCluster> walk(task.shape, task.raster, stages.rows());
   for (; walk.there(); walk.advance()) {
-    for (int k = 0; k < task.shape.k; k += T::kDepth, ++number) {
-      if (!watch(stages.full(turn.stage), turn.parity, kPatience)) return;  // [step: flips]
-      tape.seen(kFlips, number);
-      turn.pass(stages.ring);
+    for (int k = 0; k < task.shape.k; k += T::kDepth, ++turn.number) {
+      const unsigned full = ring.full(ring.stage(turn));
+      if (!watch(full, ring.parity(turn), kPatience)) return;  // [step: flips]
+      clock<kWatcher>(tape, site_of(What::flips), turn.number);
     }
-  }
-}
-
-/// Tells the producers of all blocks in the cluster that this warp is done with a stage.
-template <int kCluster, class S>
-__device__ __forceinline__ void release(const S& stages, int stage) {
-  const unsigned lane = threadIdx.x % 32;
-  if constexpr (kCluster == 1) {
-    if (lane == 0) arrive(stages.empty(stage));
-  } else {
-    if (lane < kCluster) arrive_at(stages.empty(stage), lane);
   }
 }
 
@@ -110,47 +92,48 @@ __device__ __forceinline__ void pass_tensor_cores(int consumer) {
   named_barrier_arrive(kTensorCores + 1 - consumer, 2 * kWarpgroup);
 }
 
-/// A consumer's products for one tile, along all of k. `number` counts the block's k-tiles. With `passes` the
-/// other consumer may multiply once all of this one's products are issued.
+/// A consumer's products for one tile, along all of k. With `passes` the other consumer may multiply once all of this
+/// one's products are issued.
 template <class T, class R, int kCluster, class Tape>
 __device__ __forceinline__ void multiply_tile(typename T::Sums& sums, const Stages<T, R>& stages,
                                               Turn& turn, int k_end, int consumer, bool passes,
-                                              int& number, const Tape& tape, int site) {
+                                              const Tape& tape, int who) {
+  const auto ring = stages.ring();
   // A single stage must be released before the next k-tile can be copied.
-  const bool lone = stages.ring.stages == 1;
-  const int rows = stages.ring.sharing == 1 ? 0 : consumer;  // which 64 of the stage's
+  const bool lone = stages.layout.stages == 1;
+  const int rows = stages.layout.sharing == 1 ? 0 : consumer;  // which 64 of the stage's
   int before = 0;
-  for (int k = 0; k < k_end; k += T::kDepth, ++number) {
+  for (int k = 0; k < k_end; k += T::kDepth, ++turn.number) {
     if (lone && k > 0) {
       wgmma_wait<0>();
-      tape.note(site + kWaited, number - 1);
-      release<kCluster>(stages, before);
-      tape.note(site + kReleases, number - 1);
+      clock(tape, site_of(What::waited, who), turn.number - 1);
+      release<kCluster>(ring, before);
+      clock(tape, site_of(What::releases, who), turn.number - 1);
     }
-    tape.note(site + kWaitsFull, number);
+    const int stage = ring.stage(turn);
+    clock(tape, site_of(What::waits_full, who), turn.number);
     if (!tape.does(Fault::skip_full_wait)) {  // [step: waits-full]
-      tape.wait(stages.full(turn.stage), turn.parity, site + kWaitsFull, number);
+      wait(tape, ring.full(stage), ring.parity(turn), turn, What::waits_full, who);
     }
-    tape.note(site + kIssues, number);
-    multiply_stage<T>(sums, stages, turn.stage, rows, k == 0);  // [step: issues]
-    wgmma_commit();                                             // [step: commits]
-    tape.note(site + kCommits, number);
+    clock(tape, site_of(What::issues, who), turn.number);
+    multiply_stage<T>(sums, stages, stage, rows, k == 0);  // [step: issues]
+    wgmma_commit();                                        // [step: commits]
+    clock(tape, site_of(What::commits, who), turn.number);
     // The previous stage has been fully read once only this stage's products are in flight.
-    if (!tape.does(Fault::early_release)) wgmma_wait<1>();  // [step: waited]
+    if (!omits(tape, Fault::early_release)) wgmma_wait<1>();  // [step: waited]
     if (k > 0 && !lone) {
-      tape.note(site + kWaited, number - 1);
-      if (!tape.does(Fault::no_release)) release<kCluster>(stages, before);  // [step: releases]
-      tape.note(site + kReleases, number - 1);
+      clock(tape, site_of(What::waited, who), turn.number - 1);
+      if (!omits(tape, Fault::no_release)) release<kCluster>(ring, before);  // [step: releases]
+      clock(tape, site_of(What::releases, who), turn.number - 1);
     }
-    before = turn.stage;
-    turn.pass(stages.ring);
+    before = stage;
   }
   if (passes) pass_tensor_cores(consumer);
-  if (!tape.does(Fault::no_product_wait)) wgmma_wait<0>();
+  if (!omits(tape, Fault::no_product_wait)) wgmma_wait<0>();
   settle(sums);
-  tape.note(site + kWaited, number - 1);
-  if (!tape.does(Fault::no_release)) release<kCluster>(stages, before);
-  tape.note(site + kReleases, number - 1);
+  clock(tape, site_of(What::waited, who), turn.number - 1);
+  if (!omits(tape, Fault::no_release)) release<kCluster>(ring, before);
+  clock(tape, site_of(What::releases, who), turn.number - 1);
 }
 
 /// What a consumer does to the sums of a tile before it stores them: nothing. A lesson that fuses more into the epilogue
@@ -175,10 +158,9 @@ __device__ __forceinline__ void consume(const TensorMaps& maps, const Task& task
                                         simt::Global<Out> c, const Stages<T, R>& stages, int rank,
                                         int consumer, const Tape& tape, const Epilogue& epilogue) {
   using Stored = typename Epilogue::template Stored<T>;
-  const int site = consumer * kConsumerSites;
-  const bool in_turn = stages.ring.sharing < stages.ring.consumers;  // ping-pong
+  const int who = 1 + consumer;
+  const bool in_turn = stages.layout.sharing < stages.layout.consumers;  // ping-pong
   Turn turn;
-  int number = 0;  // of k-tiles
   int tile = 0;
   int parts = 0;
   typename T::Sums sums = {};
@@ -187,9 +169,7 @@ __device__ __forceinline__ void consume(const TensorMaps& maps, const Task& task
   for (; walk.there(); walk.advance(), ++tile) {
     if (in_turn) {
       if (tile % 2 != consumer) {  // the other's
-        const int k_tiles = (task.shape.k + T::kDepth - 1) / T::kDepth;
-        turn.skip(stages.ring, k_tiles);
-        number += k_tiles;
+        turn.number += (task.shape.k + T::kDepth - 1) / T::kDepth;
         continue;
       }
       take_tensor_cores(consumer);
@@ -201,9 +181,9 @@ __device__ __forceinline__ void consume(const TensorMaps& maps, const Task& task
     };
     const auto ahead = epilogue.template ahead<T>(here);
     multiply_tile<T, R, kCluster>(sums, stages, turn, task.shape.k, consumer,
-                                  in_turn && !walk.is_last(), number, tape, site);
+                                  in_turn && !walk.is_last(), tape, who);
     TilePlace place = here();
-    tape.note(site + kStores, tile);
+    clock(tape, site_of(What::stores, who), tile);
     epilogue.template apply<T>(sums, ahead, place);
     if constexpr (Stored::kColumns != T::kColumns) place.column /= T::kColumns / Stored::kColumns;
     if (task.stored_by_tma) {  // [step: stores]
@@ -211,7 +191,7 @@ __device__ __forceinline__ void consume(const TensorMaps& maps, const Task& task
     } else {
       store_sums<Stored, Out>(c, sums, task.shape, place);
     }
-    tape.note(site + kStored, tile);
+    clock(tape, site_of(What::stored, who), tile);
   }
   if (task.stored_by_tma && threadIdx.x % kWarpgroup == 0) store_wait<0>();
 }
@@ -229,16 +209,17 @@ __device__ __forceinline__ void specialize(const TensorMaps& maps, simt::Global<
     keep_registers<kProducerRegisters>();
     if (threadIdx.x == 0) produce<T, R, kCluster>(maps, task, stages, rank, tape);
     if constexpr (Tape::kRecords) {
-      if (threadIdx.x == kWatcher && tape.chosen()) look_on<T, R, kCluster>(task, stages, tape);
+      if (threadIdx.x == kWatcher && tape.in_its_block())
+        look_on<T, R, kCluster>(task, stages, tape);
     }
   } else {
     take_registers<kConsumerRegisters>();
     consume<T, R, Out, kCluster>(maps, task, c, stages, rank, group - 1, tape, epilogue);
   }
-  tape.linger();
+  linger(tape);
   // A block must not exit while the other may still arrive at its barriers or copy into its stages.
   if constexpr (kCluster > 1) {
-    if (!tape.does(Fault::no_last_meeting)) cluster_barrier();
+    if (!omits(tape, Fault::no_last_meeting)) cluster_barrier();
   }
 }
 

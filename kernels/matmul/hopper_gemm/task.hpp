@@ -28,7 +28,7 @@ __device__ __forceinline__ unsigned chunk_address(const S& stages, unsigned tile
   const int panel = chunk * 16 / width;
   const unsigned plain =
       tile + static_cast<unsigned>((panel * rows + row) * width + chunk * 16 % width);
-  return swizzled_address(plain, stages.ring.swizzle);
+  return swizzled_address(plain, stages.layout.swizzle);
 }
 
 /// Issues the products of a stage for the warpgroup's 64 rows.
@@ -54,6 +54,19 @@ __device__ __forceinline__ void fetch_rows(const TensorMap& map, const S& stages
     const auto to = static_cast<unsigned>((panel * rows + first) * width);
     fetch<kBlocks>(map, tile + to, full, k + panel * width / element_bytes, row);
   }
+}
+
+/// Requests a k-tile's boxes for a stage: the tile's rows of A, and this block's share of those of B, which TMA writes to
+/// all kCluster blocks.
+template <class T, int kCluster, class S>
+__device__ __forceinline__ void fetch_stage(const TensorMaps& maps, const S& stages, int stage,
+                                            int k, const TilePlace& place, int rank) {
+  constexpr int kShare = T::kColumns / kCluster;
+  const unsigned full = stages.ring().full(stage);
+  fetch_rows<1>(maps.a, stages, stages.a(stage), stages.rows(), 0, full, k, place.row,
+                T::kElementBytes);
+  fetch_rows<kCluster>(maps.b, stages, stages.b(stage), T::kColumns, rank * kShare, full, k,
+                       place.column + rank * kShare, T::kElementBytes);
 }
 
 }  // namespace tilestep::hopper_gemm::SIMT_BACKEND

@@ -43,54 +43,50 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
                 simt::Global<Out> c, Task task, R ring, Tape tape) {
   const auto stages = lay_out<T>(ring, task.shared_bytes);
   const int consumer = static_cast<int>(threadIdx.x) / kWarpgroup;
-  const int site = consumer * kConsumerSites;
+  const int who = 1 + consumer;
   const TilePlace place = TileWalk<T, 1>(task.shape, task.raster, stages.rows()).place(0);
   const int chunks = pitch_bytes(task.shape.k, T::kElementBytes) / 16;
   typename T::Sums sums = {};
   int number = 0;
   for (int k = 0; k < task.shape.k; k += T::kDepth, ++number) {
-    if (threadIdx.x == 0) tape.note(kExpects, number);
+    clock<2 * kWarpgroup>(tape, site_of(What::expects), number);
     const int first = k * T::kElementBytes / 16;  // [step: wgmma expects]
     copy_rows(a, stages, stages.a(0), stages.rows(), place.row, task.shape.m, first, chunks);
     copy_rows(b, stages, stages.b(0), T::kColumns, place.column, task.shape.n, first, chunks);
-    if (threadIdx.x == 0) tape.note(kCopies, number);
+    clock<2 * kWarpgroup>(tape, site_of(What::copies), number);
     // wgmma reads through the async proxy, which sees a thread's ordinary stores only after this fence …
     if (!tape.does(Fault::missing_fence)) publish_to_async_proxy();  // [step: wgmma copies]
-    tape.note(site + kWaitsFull, number);
+    clock(tape, site_of(What::waits_full, who), number);
     // … and the other threads' stores only after their fences, hence the barrier.
     __syncthreads();  // [step: wgmma waits-full]
-    tape.note(site + kIssues, number);
+    clock(tape, site_of(What::issues, who), number);
     multiply_stage<T>(sums, stages, 0, consumer, k == 0);  // [step: wgmma issues]
     wgmma_commit();                                        // [step: wgmma commits]
-    tape.note(site + kCommits, number);
+    clock(tape, site_of(What::commits, who), number);
     wgmma_wait<0>();  // [step: wgmma waited]
-    tape.note(site + kWaited, number);
+    clock(tape, site_of(What::waited, who), number);
     // All warpgroups must have read the stage before it is refilled.
     __syncthreads();  // [step: wgmma releases]
-    tape.note(site + kReleases, number);
+    clock(tape, site_of(What::releases, who), number);
   }
   settle(sums);
-  tape.note(site + kStores, 0);
+  clock(tape, site_of(What::stores, who), 0);
   const TilePlace mine{place.row + consumer * T::kRows, place.column};
   store_sums<T, Out>(c, sums, task.shape, mine);  // [step: wgmma stores]
-  tape.note(site + kStored, 0);
+  clock(tape, site_of(What::stored, who), 0);
 }
 
 /// Thread 0 requests k-tile `number` from TMA.
 template <class T, class S, class Tape>
-__device__ __forceinline__ void fetch_stage(const TensorMaps& maps, const S& stages,
-                                            const TilePlace& place, int stage, int number,
-                                            const Tape& tape) {
-  const unsigned full = stages.full(stage);
-  const int k = number * T::kDepth;
-  tape.note(kExpects, number);
+__device__ __forceinline__ void request(const TensorMaps& maps, const S& stages,
+                                        const TilePlace& place, int stage, int number,
+                                        const Tape& tape) {
+  const unsigned full = stages.ring().full(stage);
+  clock(tape, site_of(What::expects), number);
   const bool forgets_b = tape.does(Fault::wrong_bytes);
   arrive_expecting(full, forgets_b ? stages.a_bytes() : stages.bytes());  // [step: expects]
-  fetch_rows<1>(maps.a, stages, stages.a(stage), stages.rows(), 0, full, k, place.row,
-                T::kElementBytes);
-  fetch_rows<1>(maps.b, stages, stages.b(stage), T::kColumns, 0, full, k, place.column,
-                T::kElementBytes);  // [step: copies]
-  tape.note(kCopies, number);
+  fetch_stage<T, 1>(maps, stages, stage, number * T::kDepth, place, 0);   // [step: copies]
+  clock(tape, site_of(What::copies), number);
 }
 
 /// With one stage: fetch, wait, multiply, wait. With two or more, the copies run ahead.
@@ -100,60 +96,58 @@ __global__ void __launch_bounds__(2 * kWarpgroup, 1)
             Tape tape) {
   const auto stages = lay_out<T>(ring, task.shared_bytes);
   const int consumer = static_cast<int>(threadIdx.x) / kWarpgroup;
-  const int site = consumer * kConsumerSites;
+  const int who = 1 + consumer;
   const TilePlace place = TileWalk<T, 1>(task.shape, task.raster, stages.rows()).place(0);
   const int k_tiles = (task.shape.k + T::kDepth - 1) / T::kDepth;
   const int ahead = kOneStage ? 1 : ring.stages - 1;
+  const auto barriers = stages.ring();  // no thread waits for an empty stage: all meet
   if (threadIdx.x == 0) {
-    for (int stage = 0; stage < ring.stages; ++stage) barrier_init(stages.full(stage), 1);
+    for (int stage = 0; stage < ring.stages; ++stage) barrier_init(barriers.full(stage), 1);
     publish_barriers();
   }
   __syncthreads();  // no thread may wait for a barrier before it is initialized
   if (threadIdx.x == 0) {
     for (int i = 0; i < ahead && i < k_tiles; ++i) {
-      fetch_stage<T>(maps, stages, place, i, i, tape);
+      request<T>(maps, stages, place, i, i, tape);
     }
   }
   typename T::Sums sums = {};
-  Turn turn;
-  Turn next;
-  for (int i = 0; i < ahead; ++i) next.pass(ring);
   for (int number = 0; number < k_tiles; ++number) {
-    tape.note(site + kWaitsFull, number);
+    const Turn turn{number}, next{number + ahead};
+    const int stage = barriers.stage(turn);
+    clock(tape, site_of(What::waits_full, who), number);
     if (!tape.does(Fault::skip_full_wait)) {  // [step: waits-full]
-      tape.wait(stages.full(turn.stage), turn.parity, site + kWaitsFull, number);
+      wait(tape, barriers.full(stage), barriers.parity(turn), turn, What::waits_full, who);
     }
-    tape.note(site + kIssues, number);
-    multiply_stage<T>(sums, stages, turn.stage, consumer, number == 0);  // [step: issues]
-    wgmma_commit();                                                      // [step: commits]
-    tape.note(site + kCommits, number);
+    clock(tape, site_of(What::issues, who), number);
+    multiply_stage<T>(sums, stages, stage, consumer, number == 0);  // [step: issues]
+    wgmma_commit();                                                 // [step: commits]
+    clock(tape, site_of(What::commits, who), number);
     if constexpr (kOneStage) {
       wgmma_wait<0>();
     } else {
       wgmma_wait<1>();  // [step: waited]
     }
     const int done = kOneStage ? number : number - 1;
-    if (done >= 0) tape.note(site + kWaited, done);
+    if (done >= 0) clock(tape, site_of(What::waited, who), done);
     // All threads' products must have read the stage that is filled next.
     if (!tape.does(Fault::skip_empty_wait)) __syncthreads();  // [step: releases]
-    if (done >= 0) tape.note(site + kReleases, done);
-    if (threadIdx.x == 0 && number + ahead < k_tiles) {
-      fetch_stage<T>(maps, stages, place, next.stage, number + ahead, tape);
+    if (done >= 0) clock(tape, site_of(What::releases, who), done);
+    if (threadIdx.x == 0 && next.number < k_tiles) {
+      request<T>(maps, stages, place, barriers.stage(next), next.number, tape);
     }
-    turn.pass(ring);
-    next.pass(ring);
   }
   wgmma_wait<0>();
   settle(sums);
   if constexpr (!kOneStage) {
-    tape.note(site + kWaited, k_tiles - 1);
-    tape.note(site + kReleases, k_tiles - 1);
+    clock(tape, site_of(What::waited, who), k_tiles - 1);
+    clock(tape, site_of(What::releases, who), k_tiles - 1);
   }
-  tape.note(site + kStores, 0);
+  clock(tape, site_of(What::stores, who), 0);
   const TilePlace mine{place.row + consumer * T::kRows, place.column};
   store_sums<T, Out>(c, sums, task.shape, mine);  // [step: stores]
-  tape.note(site + kStored, 0);
-  tape.linger();
+  clock(tape, site_of(What::stored, who), 0);
+  linger(tape);
 }
 
 }  // namespace tilestep::hopper_gemm::SIMT_BACKEND

@@ -10,12 +10,13 @@ using hopper_gemm::What;
 
 namespace {
 
-constexpr KTileLife::Both kNotYet = {kNever, kNever};
-
 /// Whether a consumer issued its products before event `at` (never: at all).
 bool read_before(const KTileLife& life, int at) {
-  return std::any_of(life.issues.begin(), life.issues.end(),
-                     [&](int issued) { return issued != kNever && (at == kNever || issued < at); });
+  for (const int c : {0, 1}) {
+    const int issued = life.when(What::issues, c);
+    if (issued != kNever && (at == kNever || issued < at)) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -36,89 +37,50 @@ bool HopperGemmScene::all_released(const KTileLife& life) const {
 
 /// Whether all readers had released it by event `at` (never: by now).
 bool HopperGemmScene::released_before(const KTileLife& life, int at) const {
-  const auto given = [at](int released) {
-    return released != kNever && (at == kNever || released <= at);
-  };
-  return std::count_if(life.releases.begin(), life.releases.end(), given) >= trace_.readers();
+  int readers = 0;
+  for (const int c : {0, 1}) {
+    const int released = life.when(What::releases, c);
+    readers += released != kNever && (at == kNever || released <= at) ? 1 : 0;
+  }
+  return readers >= trace_.readers();
 }
 
-/// A consumer's event: lane 1 or 2.
-void HopperGemmScene::take_of_consumer(HopperMoment& now, const hopper_gemm::Event& event) const {
-  const int c = event.lane - 1;
-  if (c < 0 || c >= static_cast<int>(now.consumers.size())) return;
+void HopperGemmScene::take(HopperMoment& now, const hopper_gemm::Event& event) const {
+  if (event.lane > std::ssize(now.consumers)) return;
+  const bool of_consumer = event.lane > 0;
+  const auto c = static_cast<std::size_t>(of_consumer ? event.lane - 1 : 0);
+  const auto note = [&](int k, What what) {
+    int& when = now.lives[k].events[static_cast<std::size_t>(what)][c];
+    if (what != What::lands || when == kNever) when = now.now;  // the first of several
+  };
   ConsumerNow& consumer = now.consumers[c];
-  if (event.what == What::stores || event.what == What::stored) {
-    auto& events = event.what == What::stores ? now.stores : now.stored;
-    events.try_emplace(event.number, kNotYet).first->second[c] = now.now;
-    if (event.what == What::stores) {
-      // A consumer that stores has waited for all its products.
-      for (const int k : std::exchange(consumer.under_way, {})) {
-        now.lives[k].waited[c] = now.now;
-        ++consumer.added;
-      }
+  if (event.what >= What::stores) {
+    (event.what == What::stores ? now.stores : now.stored)[event.number][c] = now.now;
+    if (event.what == What::stored) return;
+    // A consumer that stores has waited for all its products.
+    for (const int k : std::exchange(consumer.under_way, {})) {
+      note(k, What::waited);
+      ++consumer.added;
     }
     return;
   }
+  note(event.number, event.what);
   KTileLife& life = now.lives[event.number];
   life.stage = event.stage;
   const int tile = event.number / std::max(k_tiles(), 1);
-  if (tile != consumer.tile) {
+  if (of_consumer && tile != consumer.tile) {
     consumer.tile = tile;
     consumer.added = 0;
   }
-  auto& under_way = consumer.under_way;
-  switch (event.what) {
-    case What::waits_full:
-      life.waits_full[c] = now.now;
-      break;
-    case What::issues:
-      life.issues[c] = now.now;
-      under_way.push_back(event.number);
-      break;
-    case What::commits:
-      life.commits[c] = now.now;
-      break;
-    case What::waited:
-      life.waited[c] = now.now;
-      std::erase(under_way, event.number);
-      ++consumer.added;
-      break;
-    case What::releases:
-      life.releases[c] = now.now;
-      if (all_released(life)) ++now.released;
-      break;
-    default:
-      break;
+  if (event.what == What::expects) life.announced = event.bytes;
+  if (event.what == What::copies) ++now.copied;
+  if (event.what == What::lands) life.arrived += event.bytes;
+  if (event.what == What::issues) consumer.under_way.push_back(event.number);
+  if (event.what == What::waited) {
+    std::erase(consumer.under_way, event.number);
+    ++consumer.added;
   }
-}
-
-/// An event of the copying thread, the copy engine or a barrier.
-void HopperGemmScene::take(HopperMoment& now, const hopper_gemm::Event& event) const {
-  if (event.lane > 0) return take_of_consumer(now, event);
-  KTileLife& life = now.lives[event.number];
-  life.stage = event.stage;
-  switch (event.what) {
-    case What::waits_empty:
-      life.waits_empty = now.now;
-      break;
-    case What::expects:
-      life.expects = now.now;
-      life.announced = event.bytes;
-      break;
-    case What::copies:
-      life.copies = now.now;
-      ++now.copied;
-      break;
-    case What::lands:
-      if (life.lands == kNever) life.lands = now.now;
-      life.arrived += event.bytes;
-      break;
-    case What::flips:
-      life.flips = now.now;
-      break;
-    default:
-      break;
-  }
+  if (event.what == What::releases && all_released(life)) ++now.released;
 }
 
 HopperMoment HopperGemmScene::moment(Cursor cursor) const {
@@ -137,19 +99,19 @@ HopperMoment HopperGemmScene::moment(Cursor cursor) const {
   for (const auto& [number, life] : now.lives) {
     if (life.stage < 0 || life.stage >= std::ssize(now.stages)) continue;
     StageNow& stage = now.stages[life.stage];
-    const bool begun = life.expects != kNever || life.copies != kNever;
-    const bool used = life.issues != kNotYet;
-    if (life.flips != kNever || used) ++stage.full_phases;
+    const bool begun = life.when(What::expects) != kNever || life.when(What::copies) != kNever;
+    const bool used = read_before(life, kNever);
+    if (life.when(What::flips) != kNever || used) ++stage.full_phases;
     if (all_released(life)) ++stage.empty_phases;
     if (!begun) continue;
-    const auto before = now.lives.find(stage.k_tile);
-    stage.overwritten =
-        broken() && before != now.lives.end() && !released_before(before->second, life.copies);
+    stage.overwritten = broken() && stage.k_tile >= 0 &&
+                        !released_before(now.life(stage.k_tile), life.when(What::copies));
     stage.k_tile = number;
-    stage.released_by = static_cast<int>(std::count_if(life.releases.begin(), life.releases.end(),
-                                                       [](int at) { return at != kNever; }));
-    stage.read_early = broken() && has_tma() && read_before(life, life.flips);
-    const bool there = has_tma() ? life.flips != kNever : life.copies != kNever;
+    stage.released_by = 0;
+    for (const int c : {0, 1}) stage.released_by += life.when(What::releases, c) != kNever ? 1 : 0;
+    stage.read_early = broken() && has_tma() && read_before(life, life.when(What::flips));
+    const bool there =
+        has_tma() ? life.when(What::flips) != kNever : life.when(What::copies) != kNever;
     stage.state = all_released(life) ? StageNow::released
                   : used             ? StageNow::in_use
                   : there            ? StageNow::full

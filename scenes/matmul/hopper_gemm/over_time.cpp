@@ -80,34 +80,35 @@ HopperGemmScene::Activities HopperGemmScene::activities(const HopperMoment& now)
                             waits ? std::uint8_t{0} : now.tone_of(k), name, k, key});
   };
   for (const auto& [k, life] : now.lives) {
-    int there = has_tma() ? life.flips : life.copies, gone = all_released(life) ? 0 : kNever;
+    int there = has_tma() ? life.when(What::flips) : life.when(What::copies), gone = kNever;
     for (int c = 0; c < trace_.consumers; ++c) {
-      if (gone != kNever) gone = std::max(gone, life.releases[c]);
+      if (all_released(life)) gone = std::max(gone, life.when(What::releases, c));
       // The watching thread may see it late: by its use it had arrived.
-      const int used = life.issues[c];
+      const int used = life.when(What::issues, c);
       if (!broken() && used != kNever && (there == kNever || used < there)) there = used;
     }
     // A barrier of a broken kernel may flip for bytes that were not announced.
-    if (there != kNever) there = std::max(there, life.copies);
-    add("wait_empty", k, 0, life.waits_empty, life.expects, State::wasted, k);
+    if (there != kNever) there = std::max(there, life.when(What::copies));
+    add("wait_empty", k, 0, life.when(What::waits_empty), life.when(What::expects), State::wasted,
+        k);
     if (has_tma()) {
-      add("copy", k, stages + life.stage, life.copies, there,
+      add("copy", k, stages + life.stage, life.when(What::copies), there,
           lit(now, k, {What::copies, What::lands, What::flips}, 0, State::to_come), k);
     }
     add("held", k, stages + life.stage, there, gone, lit(now, k, {What::copies}, 0, State::plain),
         k);
-    const auto before = now.lives.find(k - 1);
+    const KTileLife& before = now.life(k - 1);
     for (int c = 0; c < trace_.consumers; ++c) {
       const int lane = first + each * c;
-      add("wait_full", 2 * k + c, lane, life.waits_full[c], life.issues[c], State::wasted, k);
+      add("wait_full", 2 * k + c, lane, life.when(What::waits_full, c), life.when(What::issues, c),
+          State::wasted, k);
       // The tensor cores run one after another: a queued product has not begun.
-      int begin = life.issues[c];
-      if (has_wgmma() && begin != kNever && before != now.lives.end() &&
-          before->second.issues[c] != kNever) {
-        begin =
-            before->second.waited[c] == kNever ? kNever : std::max(begin, before->second.waited[c]);
+      int begin = life.when(What::issues, c);
+      if (has_wgmma() && begin != kNever && before.when(What::issues, c) != kNever) {
+        const int done = before.when(What::waited, c);
+        begin = done == kNever ? kNever : std::max(begin, done);
       }
-      add("product", 2 * k + c, lane + each - 1, begin, life.waited[c],
+      add("product", 2 * k + c, lane + each - 1, begin, life.when(What::waited, c),
           lit(now, k, {What::issues, What::commits, What::waited}, c + 1, State::plain), k);
     }
   }
@@ -162,7 +163,7 @@ void HopperGemmScene::find_timed() {
   bench_ = measured::bench_of(report_, lesson(), "stages_measured");
   const bool is_case = has_tma() && trace_.cluster <= 1 && trace_.tiles.size() < 2 && !broken() &&
                        trace_.dtype == hopper_gemm::DataType::bf16 && trace_.swizzle == 128 &&
-                       trace_.readers() == 2 && params_.data == hopper_gemm::Data::random;
+                       trace_.readers() == 2;
   if (bench_ == nullptr || !is_case) return;
   // Four wgmma from each of two consumers, without any overlap.
   const auto one = number_with(*bench_, "instruction_roofs", {{"tile", "64x256"}}, "tensor_cycles");
@@ -202,15 +203,11 @@ Box HopperGemmScene::in_cycles(const HopperMoment& now) const {
   const int lane = now.last == nullptr ? 0 : now.last->lane;
   for (const TimedRing& ring : timed_) {
     const auto begins = [&](int k) { return alone + k * ring.cycles; };
-    const auto multiplied = [&](int k) {
-      const auto life = now.lives.find(k);
-      return life != now.lives.end() && life->second.issues[0] != kNever;
-    };
+    const auto multiplied = [&](int k) { return now.life(k).when(What::issues) != kNever; };
     const int cores = ring.lane + ring.stages;
     double until = 0;
     for (int k = 0; k < kTimed && begins(k) + products_ <= kCycles; ++k) {
-      const auto life = now.lives.find(k);
-      if (life == now.lives.end() || life->second.copies == kNever) break;
+      if (now.life(k).when(What::copies) == kNever) break;
       // With more than one stage it is released when the next one's products are issued.
       const int before = k - ring.stages, frees = ring.stages == 1 ? before : before + 1;
       if (before >= 0 && !multiplied(frees)) break;

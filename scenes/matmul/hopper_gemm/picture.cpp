@@ -138,11 +138,11 @@ Box HopperGemmScene::stage_bytes(const HopperMoment& now) const {
   announced.items.state = {State::to_come};
   for (int s = 0; s < trace_.stages; ++s) {
     const StageNow& stage = now.stages[s];
-    const auto life = now.lives.find(stage.k_tile);
-    const bool holds = life != now.lives.end();
-    const int all = !holds ? 0 : has_tma() ? life->second.announced : trace_.stage_bytes;
+    const KTileLife& life = now.life(stage.k_tile);
+    const bool holds = stage.k_tile >= 0;
+    const int all = !holds ? 0 : has_tma() ? life.announced : trace_.stage_bytes;
     const bool there = holds && stage.state != StageNow::filling;
-    const int so_far = !holds ? 0 : there ? all : life->second.arrived;
+    const int so_far = there ? all : life.arrived;
     announced.items.value.each.push_back(static_cast<float>(all));
     landed.items.value.each.push_back(holds ? static_cast<float>(so_far) : NAN);
     const bool here = now.last != nullptr && now.last->lane <= 0 && now.last->stage == s &&
@@ -178,8 +178,7 @@ Items HopperGemmScene::stage_parts(const HopperMoment& now) const {
                           : trace_.stages > 5 ? std::to_string(k)
                           : halves > 1        ? fmt::format("{}{}{}", letter, k, name_of_half(half))
                                               : fmt::format("{} {}", letter, k));
-    const auto life = now.lives.find(k);
-    const bool asked = !has_tma() || (life != now.lives.end() && life->second.copies != kNever);
+    const bool asked = !has_tma() || now.life(k).when(What::copies) != kNever;
     if (!asked) parts.state.each[i] = State::to_come;  // announced, and nothing more
     if (copied) parts.state.each[i] = State::current;
     if (stage.overwritten || stage.read_early) parts.state.each[i] = State::wrong;
@@ -196,8 +195,7 @@ Items HopperGemmScene::multicast(const HopperMoment& now) const {
   Items made = of_stages(now, "multicast", per_stage);
   for (int i = 0; i < made.count; ++i) {
     const int s = i / per_stage, k = now.stages[s].k_tile, half = i % per_stage - 1;
-    const auto life = now.lives.find(k);
-    const bool there = life != now.lives.end() && life->second.copies != kNever &&
+    const bool there = now.life(k).when(What::copies) != kNever &&
                        half == tile(k / std::max(k_tiles(), 1)).row % trace_.cluster;
     made.names.push_back(there ? fmt::format("B{}{}", k, name_of_half(half)) : "");
     made.state.each[i] = !there                             ? State::to_come
@@ -212,13 +210,11 @@ Items HopperGemmScene::multicast(const HopperMoment& now) const {
 /// stage, and in a cluster from B to the other block's stage.
 Links HopperGemmScene::on_their_way(const HopperMoment& now) const {
   Links ways{items("tma", 0)};
-  const auto life = now.lives.find(now.k_tile);
-  if (life == now.lives.end() || life->second.copies == kNever || life->second.flips != kNever) {
-    return ways;
-  }
+  const KTileLife& life = now.life(now.k_tile);
+  if (life.when(What::copies) == kNever || life.when(What::flips) != kNever) return ways;
   const int per_tile = std::max(k_tiles(), 1), deep = now.k_tile % per_tile;
   const hopper_gemm::BlockTile& at = tile(now.k_tile / per_tile);
-  const int stage = life->second.stage, half = at.row % std::max(trace_.cluster, 1);
+  const int stage = life.stage, half = at.row % std::max(trace_.cluster, 1);
   ways.items.tone = {now.tone_of(now.k_tile)};
   ways.items.glyph = {1};
   ways.items.about = {{"k-tile", {now.k_tile}}};
@@ -304,14 +300,14 @@ std::string HopperGemmScene::explain_k_tile(const HopperMoment& now, int number)
   const auto at = [&](const std::string& what, int event) {
     if (event != kNever) said += fmt::format("\n{} at event {}", what, event);
   };
-  at(has_tma() ? "announced" : "copies begin", life.expects);
-  at(has_tma() ? "copies issued" : "copied", life.copies);
-  at("first bytes landed", life.lands);
-  at(emulated() ? "all landed" : "seen complete", life.flips);
+  at(has_tma() ? "announced" : "copies begin", life.when(What::expects));
+  at(has_tma() ? "copies issued" : "copied", life.when(What::copies));
+  at("first bytes landed", life.when(What::lands));
+  at(emulated() ? "all landed" : "seen complete", life.when(What::flips));
   for (int c = 0; c < trace_.consumers; ++c) {
-    at(fmt::format("{} issues products", consumer(c)), life.issues[c]);
-    at(fmt::format("{} has them", consumer(c)), life.waited[c]);
-    at(fmt::format("{} releases it", consumer(c)), life.releases[c]);
+    at(fmt::format("{} issues products", consumer(c)), life.when(What::issues, c));
+    at(fmt::format("{} has them", consumer(c)), life.when(What::waited, c));
+    at(fmt::format("{} releases it", consumer(c)), life.when(What::releases, c));
   }
   return said;
 }

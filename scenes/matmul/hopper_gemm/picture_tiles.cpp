@@ -96,8 +96,7 @@ Box HopperGemmScene::operand(const HopperMoment& now, int followed, bool is_a) c
     const int row = i / columns, column = i % columns, deep = is_a ? column : row;
     const bool within = is_a ? row == at.row : column == at.column;
     const int k = of_tile * k_tiles() + deep;
-    const auto life = now.lives.find(k);
-    const bool asked = life != now.lives.end() && life->second.copies != kNever;
+    const bool asked = now.life(k).when(What::copies) != kNever;
     grid.items.state.each.push_back(!within        ? State::plain
                                     : asked && any ? State::plain
                                                    : State::to_come);
@@ -190,9 +189,8 @@ Box HopperGemmScene::sums(const HopperMoment& now) const {
     std::vector<int> numbers;
     for (int i = 0; i < k_tiles(); ++i) {
       const int k = consumer.tile * k_tiles() + i;
-      const auto life = now.lives.find(k);
-      const bool issued = life != now.lives.end() && life->second.issues[c] != kNever;
-      const bool done = issued && life->second.waited[c] != kNever;
+      const bool issued = now.life(k).when(What::issues, c) != kNever;
+      const bool done = issued && now.life(k).when(What::waited, c) != kNever;
       each.ids.push_back(k);
       each.names.push_back(std::to_string(k));
       each.state.each.push_back(done ? State::plain : issued ? State::current : State::to_come);
@@ -302,17 +300,14 @@ Box HopperGemmScene::fragments() const {
 std::string HopperGemmScene::explain_tiles(const HopperMoment& now, const Key& key) const {
   if (key.is({"added_1", "added_2"})) return explain_k_tile(now, key.i);
   if (key.is({"chunk"})) return explain_chunk(key.i);
-  const int k = key.is({"A"}) ? key.j : key.i;
   if (key.is({"A", "B"})) {
-    const char* letter = key.is({"A"}) ? "A" : "B";
-    const int row = key.is({"A"}) ? key.i * trace_.rows : key.j * trace_.columns;
-    const int rows = key.is({"A"}) ? trace_.rows : trace_.columns;
-    const int all = key.is({"A"}) ? trace_.m : trace_.n, first = k * trace_.depth;
-    std::string said =
-        fmt::format("{}: rows {}, k {}", letter, range(row, rows), range(first, trace_.depth));
-    const bool leaves = row + rows > all || first + trace_.depth > trace_.k;
-    if (leaves) said += "\nzeros outside the matrix";
-    if (key.is({"B"}) && trace_.cluster > 1) said += "\neach block of the cluster fetches a half";
+    const bool is_a = key.is({"A"});
+    const int rows = is_a ? trace_.rows : trace_.columns, all = is_a ? trace_.m : trace_.n;
+    const int row = (is_a ? key.i : key.j) * rows, first = (is_a ? key.j : key.i) * trace_.depth;
+    std::string said = fmt::format("{}: rows {}, k {}", is_a ? "A" : "B", range(row, rows),
+                                   range(first, trace_.depth));
+    if (row + rows > all || first + trace_.depth > trace_.k) said += "\nzeros outside the matrix";
+    if (!is_a && trace_.cluster > 1) said += "\neach block of the cluster fetches a half";
     return said;
   }
   if (key.is({"C"})) {

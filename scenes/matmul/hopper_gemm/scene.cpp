@@ -83,23 +83,19 @@ std::string HopperGemmScene::consumer(int number) const {
 /// Of a kernel that was broken on purpose.
 std::string HopperGemmScene::outcome() const {
   const hopper_gemm::Broken& what = trace_.broken;
+  const std::string wrong = fmt::format("{} of C {} wrong", counted(what.wrong, "element"),
+                                        what.wrong == 1 ? "is" : "are");
   if (what.outcome == "hang") {
-    return what.wrong > 0
-               ? fmt::format("a wait never ended and was given up; {} of C {} wrong.",
-                             counted(what.wrong, "element"), what.wrong == 1 ? "is" : "are")
-               : "a wait never ended and was given up.";
+    return fmt::format("a wait never ended and was given up{}.",
+                       what.wrong > 0 ? "; " + wrong : std::string());
   }
   if (what.outcome == "ended by the GPU") {
-    return what.wrong > 0
-               ? fmt::format("the GPU ended the launch. Under emulation {} of C {} wrong.",
-                             counted(what.wrong, "element"), what.wrong == 1 ? "is" : "are")
-               : "the GPU ended the launch.";
+    return fmt::format("the GPU ended the launch.{}",
+                       what.wrong > 0 ? " Under emulation " + wrong + "." : std::string());
   }
   if (what.wrong > 0) {
-    return fmt::format("{} of C {} wrong, first C[{}][{}]: {} instead of {}.",
-                       counted(what.wrong, "element"), what.wrong == 1 ? "is" : "are", what.row,
-                       what.column, words::significant(what.got, 4),
-                       words::significant(what.want, 4));
+    return fmt::format("{}, first C[{}][{}]: {} instead of {}.", wrong, what.row, what.column,
+                       words::significant(what.got, 4), words::significant(what.want, 4));
   }
   return "C is right this time, which proves nothing.";
 }
@@ -166,8 +162,7 @@ std::string HopperGemmScene::sentence_of_products(const HopperMoment& now) const
   const std::string who = fmt::format("Consumer {}", event.lane - 1);
   switch (event.what) {
     case What::waits_full: {
-      const auto life = now.lives.find(k);
-      const bool there = life != now.lives.end() && life->second.flips != kNever;
+      const bool there = now.life(k).when(What::flips) != kNever;
       if (!has_tma()) return fmt::format("{} waits at __syncthreads() for k-tile {}.", who, k);
       return there ? fmt::format("{} wants k-tile {}: stage {}'s full barrier has flipped already.",
                                  who, k, event.stage)
@@ -186,9 +181,8 @@ std::string HopperGemmScene::sentence_of_products(const HopperMoment& now) const
       return fmt::format("K-tile {} is in the accumulators of {}: {} of {} added.", k,
                          consumer(event.lane - 1), now.consumers[c].added, k_tiles());
     case What::releases: {
-      const auto life = now.lives.find(k);
-      const bool all = life != now.lives.end() && all_released(life->second);
-      return all ? fmt::format("{} releases stage {}: k-tile {} is done, the stage is free.", who,
+      return all_released(now.life(k))
+                 ? fmt::format("{} releases stage {}: k-tile {} is done, the stage is free.", who,
                                event.stage, k)
                  : fmt::format("{} releases stage {}; the others still read k-tile {}.", who,
                                event.stage, k);
@@ -243,8 +237,7 @@ std::vector<picture::Symbol> HopperGemmScene::symbols(const View& view) const {
                      trace_.rows, trace_.columns, k, all_k_tiles()),
          {"number"}});
   }
-  const auto life = now.lives.find(k);
-  const int stage = life == now.lives.end() ? 0 : life->second.stage;
+  const int stage = now.life(k).stage;
   for (const char* word : {"stage", "Stage"}) {
     all.push_back(
         {fmt::format("{} {}", word, stage),
@@ -264,8 +257,7 @@ std::vector<picture::Symbol> HopperGemmScene::symbols(const View& view) const {
 std::vector<Readout> HopperGemmScene::readouts(const View& view) const {
   const HopperMoment now = moment(view.cursor);
   const int k = followed(view, now);
-  const auto found = now.lives.find(k);
-  const KTileLife life = found == now.lives.end() ? KTileLife{} : found->second;
+  const KTileLife& life = now.life(k);
   const std::string device = report_.device.name;
   std::vector<Readout> all;
   const auto add = [&](std::string id, std::string label, std::string value, std::string unit,
@@ -275,8 +267,8 @@ std::vector<Readout> HopperGemmScene::readouts(const View& view) const {
   };
   const auto traced = lab::Provenance::traced, derived = lab::Provenance::derived;
   if (has_tma()) {
-    const bool told = life.expects != kNever;
-    const bool there = life.flips != kNever;
+    const bool told = life.when(What::expects) != kNever;
+    const bool there = life.when(What::flips) != kNever;
     add("announced", fmt::format("announced of k-tile {}", k),
         told ? std::to_string(life.announced) : "—", told ? "B" : "", traced,
         fmt::format("Bytes that the copying thread told the stage's full barrier to expect, traced "

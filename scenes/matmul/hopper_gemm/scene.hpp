@@ -15,20 +15,22 @@
 
 namespace tilestep::scenes {
 
-/// A k-tile's life so far: event numbers from 1 on, −1 for events that have not happened. Their clocks are no time:
-/// the emulation's are an order, a GPU's include the probes.
-struct KTileLife {
-  static constexpr int kNever = -1;
-  using Both = std::array<int, 2>;  ///< of each consumer
+/// The numbers of events, from 1 on; 0 for what has not happened. Their clocks are no time: the emulation's are an order,
+/// a GPU's include the probes.
+inline constexpr int kNever = 0;
+using OfBoth = std::array<int, 2>;  ///< consumers
 
+/// A k-tile's life so far.
+struct KTileLife {
   int stage = 0;
   int announced = 0, arrived = 0;  ///< bytes
-  int waits_empty = kNever, expects = kNever, copies = kNever, lands = kNever, flips = kNever;
-  Both waits_full = {kNever, kNever}, issues = {kNever, kNever}, commits = {kNever, kNever},
-       waited = {kNever, kNever}, releases = {kNever, kNever};
-};
+  std::array<OfBoth, hopper_gemm::kWhats> events{};
 
-inline constexpr auto kNever = KTileLife::kNever;
+  /// Where it is a consumer's event, of that one.
+  int when(hopper_gemm::What what, int consumer = 0) const {
+    return events[static_cast<std::size_t>(what)][static_cast<std::size_t>(consumer)];
+  }
+};
 
 /// A stage of the ring.
 struct StageNow {
@@ -60,9 +62,15 @@ struct HopperMoment {
   std::vector<StageNow> stages;
   std::vector<ConsumerNow> consumers;
   /// When a consumer began to store a tile of C, and when it was through; by tile.
-  std::map<int, KTileLife::Both> stores, stored;
+  std::map<int, OfBoth> stores, stored;
   int copied = 0, released = 0;  ///< k-tiles requested, and released by all
 
+  /// Of a k-tile; empty if nothing has happened to it.
+  const KTileLife& life(int k) const {
+    static const KTileLife kNone;
+    const auto found = lives.find(k);
+    return found == lives.end() ? kNone : found->second;
+  }
   /// A k-tile's tone. Eight take turns: one that is eight behind the newest has none.
   std::uint8_t tone_of(int k) const {
     const bool old = !lives.empty() && k + picture::kCategories <= lives.rbegin()->first;
@@ -113,7 +121,6 @@ class HopperGemmScene final : public SceneOf<hopper_gemm::Trace> {
 
   // The state, in moment.cpp.
   void take(HopperMoment& now, const hopper_gemm::Event& event) const;
-  void take_of_consumer(HopperMoment& now, const hopper_gemm::Event& event) const;
   bool all_released(const KTileLife& life) const;
   bool released_before(const KTileLife& life, int at) const;
 

@@ -84,11 +84,12 @@ class Bench : public lab::Bench {
         size_(size),
         kernels_(kernels_of(device)),
         library_(kernels_.library(device)) {
-    const int capability = device.info().compute_capability;
     simt::require_capability(device.info(), "the grouped product on BF16 tensor cores", 80);
     const auto all = kernels_.configurations();
     for (int i = 0; i < static_cast<int>(all.size()); ++i) {
-      if (!all[static_cast<std::size_t>(i)].hopper || capability == 90) usable_.push_back(i);
+      if (!all[static_cast<std::size_t>(i)].hopper || runs_wgmma(device.info())) {
+        usable_.push_back(i);
+      }
     }
   }
 

@@ -191,7 +191,7 @@ std::vector<RanTile> record_tiles(simt::Device& device, const Kernels& kernels, 
   }
   kernels.grouped_gemm(device, configuration, shape, laid_out.arrays(), recording.tape());
   device.synchronize();
-  const std::vector<TileRun> runs = tile_runs(recording.download(), count);
+  const std::vector<TileRun> runs = tile_runs(recording, count);
   std::vector<std::size_t> order(count);
   for (std::size_t i = 0; i < count; ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(),

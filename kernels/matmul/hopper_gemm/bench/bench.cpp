@@ -57,13 +57,21 @@ class Bench : public lab::Bench {
     for (const int edge : sizes_.edges) {
       const bool counted = edge == sizes_.counted_edge;
       Problem problem(device, {edge, edge, edge}, DataType::bf16, Data::random, false);
-      keep(climb(plan_of_ladder(problem, fmt::format("{}³", edge), counted),
-                 0.6 / static_cast<double>(sizes_.edges.size())),
-           counted, rows, configurations);
+      lab::LadderPlan plan = plan_of_bf16(problem, fmt::format("{}³", edge));
+      for (const Variant variant : all_of<Variant>()) {
+        plan.rungs.push_back(rung_of(variant, problem, false));
+      }
+      if (counted) plan.counters = counters();
+      keep(climb(plan, 0.6 / static_cast<double>(sizes_.edges.size())), counted, rows,
+           configurations);
     }
     if (!sizes_.quick) {
       Problem problem(device, sizes_.thin, DataType::bf16, Data::random, false);
-      keep(climb(plan_of_thin(problem), 0.65, 0.7), false, rows, configurations);
+      lab::LadderPlan plan = plan_of_bf16(
+          problem, fmt::format("m = {}, n = k = {}", problem.shape.m, problem.shape.n));
+      plan.rungs = {rung_of(Variant::persistent, problem, true)};
+      plan.flush_l2 = true;  // each byte of B is used for only 64 products: it must come from DRAM
+      keep(climb(plan, 0.65, 0.7), false, rows, configurations);
     }
     add_tables(rows, configurations);
     if (!sizes_.quick) {
@@ -138,30 +146,13 @@ class Bench : public lab::Bench {
     return plan;
   }
 
-  lab::LadderPlan plan_of_ladder(Problem& problem, const std::string& shape, bool counted) {
+  lab::LadderPlan plan_of_bf16(Problem& problem, const std::string& shape) {
     lab::LadderPlan plan = plan_of(problem, shape);
     plan.rate_id = "gemm_rate";
     plan.fraction_id = "fraction_of_cublas";
     if (library_.available) {
       plan.peers = {library_rung(problem, library_.name + " BF16", "library_bf16", false)};
     }
-    for (const Variant variant : all_of<Variant>()) {
-      plan.rungs.push_back(rung_of(variant, problem, false));
-    }
-    if (counted) plan.counters = counters();
-    return plan;
-  }
-
-  lab::LadderPlan plan_of_thin(Problem& problem) {
-    lab::LadderPlan plan =
-        plan_of(problem, fmt::format("m = {}, n = k = {}", problem.shape.m, problem.shape.n));
-    plan.rate_id = "gemm_rate";
-    plan.fraction_id = "fraction_of_cublas";
-    if (library_.available) {
-      plan.peers = {library_rung(problem, library_.name + " BF16", "library_bf16", false)};
-    }
-    plan.rungs = {rung_of(Variant::persistent, problem, true)};
-    plan.flush_l2 = true;  // each byte of B is used for only 64 products: it must come from DRAM
     return plan;
   }
 
@@ -281,7 +272,7 @@ class Bench : public lab::Bench {
   void measure_fp8_errors() {
     progress.report(0.87, "errors of FP8 sums");
     const GemmShape shape{256, 256, 8192};
-    Matrices matrices = make_matrices(shape, DataType::fp8_e4m3, Data::random, 3);
+    Matrices matrices = make_matrices(shape, DataType::fp8_e4m3, 3);
     for (auto* values : {&matrices.a, &matrices.b}) {
       for (float& value : *values) value = rounded(1 + 0.5f * value, DataType::fp8_e4m3);
     }
@@ -296,11 +287,8 @@ class Bench : public lab::Bench {
     params.k = shape.k;
     std::vector<long long> clocks;
     const Plan plan = hopper_gemm::plan_of(params);
-    const std::vector<float> plain =
-        run_explained(device,
-                      {params.variant, params.dtype, params.raster, Fault::none, plan, shape, 0,
-                       std::max(kSites, 4 * plan.k_tiles)},
-                      matrices, clocks);
+    const std::vector<float> plain = run_explained(
+        device, {plan, Fault::none, 0, std::max(kSites, 4 * plan.k_tiles())}, matrices, clocks);
     const simt::Buffer<std::uint16_t> a(device, matrices.a_words);
     const simt::Buffer<std::uint16_t> b(device, matrices.b_words);
     const std::vector<float> ones(numeric::elements_of(shape.k / 128, shape.m), 1.0f);

@@ -7,7 +7,6 @@
 #include "kernels/base/lab/random.hpp"
 #include "kernels/base/numeric/float_format.hpp"
 #include "kernels/base/numeric/index.hpp"
-#include "kernels/base/numeric/small_float.hpp"
 
 namespace tilestep::hopper_gemm {
 namespace {
@@ -19,20 +18,12 @@ constexpr std::size_t kLongestPeriod = 4194301;
 std::vector<std::uint16_t> period_of(std::size_t count, DataType type, Data data,
                                      std::int64_t seed) {
   const std::size_t period = std::min(count, kLongestPeriod);
-  std::vector<std::uint16_t> words(period);
-  if (data == Data::zeros) return words;
+  if (data == Data::zeros) return std::vector<std::uint16_t>(period);
   std::mt19937 generator = lab::generator_of(seed);
-  const std::size_t per_word = type == DataType::fp8_e4m3 ? 2 : 1;
-  const std::vector<float> values = lab::uniform_floats(generator, period * per_word);
-  for (std::size_t i = 0; i < period; ++i) {
-    if (type == DataType::bf16) {
-      words[i] = numeric::Bf16::bits(values[i]);
-    } else {
-      const std::uint32_t low = numeric::encode(numeric::kE4m3, values[2 * i]);
-      const std::uint32_t high = numeric::encode(numeric::kE4m3, values[2 * i + 1]);
-      words[i] = static_cast<std::uint16_t>(low | high << 8);
-    }
-  }
+  const std::vector<float> values =
+      lab::uniform_floats(generator, period * (type == DataType::fp8_e4m3 ? 2 : 1));
+  std::vector<std::uint16_t> words = packed(values, 1, static_cast<int>(values.size()), type);
+  words.resize(period);
   return words;
 }
 

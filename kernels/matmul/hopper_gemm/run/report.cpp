@@ -197,15 +197,15 @@ std::string summary_of(const Outcome& outcome) {
   }
   std::string stages = fmt::format("{} stage{} of {} KiB", trace.stages,
                                    trace.stages == 1 ? "" : "s", trace.stage_bytes / 1024);
-  if (outcome.plan.asked_stages > trace.stages) {
-    stages += fmt::format(" (of {} requested; more do not fit)", outcome.plan.asked_stages);
+  if (!has_one_stage(trace.variant) && outcome.params.stages > trace.stages) {
+    stages += fmt::format(" (of {} requested; more do not fit)", outcome.params.stages);
   }
+  const int k_tiles = trace.k_tiles() * static_cast<int>(trace.tiles.size());
   return fmt::format(
       "{}: block {} brought {} k-tile{} through {}, at most {} ahead of those "
       "released.",
-      name_of(trace.variant), trace.block,
-      outcome.plan.k_tiles * static_cast<int>(trace.tiles.size()),
-      outcome.plan.k_tiles * trace.tiles.size() == 1 ? "" : "s", stages, most_ahead(trace));
+      name_of(trace.variant), trace.block, k_tiles, k_tiles == 1 ? "" : "s", stages,
+      most_ahead(trace));
 }
 
 }  // namespace

@@ -12,8 +12,6 @@ namespace tilestep::hopper_gemm {
 /// A run's data.
 struct Outcome {
   Params params;
-  Plan plan;
-  GemmShape shape;
   Matrices matrices;
   numeric::AllBounded reference;
   std::vector<float> c;  ///< by the unbroken kernel, row-major without gaps

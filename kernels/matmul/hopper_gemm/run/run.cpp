@@ -25,84 +25,41 @@ namespace {
 using Log = std::vector<simt::AsyncEvent>;
 
 constexpr const char* kEmulatedClock = "words";
+constexpr std::int64_t kSeed = 1;
 
-int tiles_of_block(const Outcome& outcome, int block) {
-  const TileOrder order = tiles_of(outcome.shape, outcome.plan.rows * outcome.plan.cluster,
-                                   outcome.plan.columns, outcome.params.raster);
-  const int clusters = outcome.plan.blocks / outcome.plan.cluster;
-  const int first = block / outcome.plan.cluster;
-  return first < order.count() ? (order.count() - first - 1) / clusters + 1 : 0;
-}
-
-void fill_plan(Outcome& outcome, bool emulated) {
-  const Params& params = outcome.params;
-  const Plan& plan = outcome.plan;
-  Trace& trace = outcome.trace;
-  trace.variant = params.variant;
-  trace.dtype = params.dtype;
-  trace.raster = params.raster;
-  trace.m = params.m;
-  trace.n = params.n;
-  trace.k = params.k;
-  trace.rows = plan.rows;
-  trace.columns = plan.columns;
-  trace.depth = plan.depth;
-  trace.stages = plan.stages;
-  trace.consumers = plan.consumers;
-  trace.cluster = plan.cluster;
-  trace.swizzle = plan.swizzle;
-  trace.stage_bytes = plan.stage_bytes;
-  trace.shared_bytes = plan.shared_bytes;
-  trace.k_pitch_bytes = pitch_bytes(params.k, element_bytes(params.dtype));
-  trace.tiles_down = plan.tiles_down;
-  trace.tiles_across = plan.tiles_across;
-  trace.blocks = plan.blocks;
+void fill_plan(Trace& trace, const Plan& plan, bool emulated) {
+  static_cast<Plan&>(trace) = plan;
+  trace.k_pitch_bytes = pitch_bytes(plan.k, element_bytes(plan.dtype));
   // Neither the first nor the last of several, and the first of its cluster.
   trace.block = plan.blocks / 2 / plan.cluster * plan.cluster;
   trace.clock_unit = emulated ? kEmulatedClock : "cycles";
-  trace.lines = step_lines(params.variant);
-  const TileOrder order =
-      tiles_of(outcome.shape, plan.rows * plan.cluster, plan.columns, params.raster);
-  const int clusters = plan.blocks / plan.cluster;
-  for (int i = 0; i < tiles_of_block(outcome, trace.block); ++i) {
-    const int number = trace.block / plan.cluster + i * clusters;
+  trace.lines = step_lines(plan.variant);
+  const TileOrder order = tiles_of(plan, plan.rows * plan.cluster, plan.columns, plan.raster);
+  for (int number = trace.block / plan.cluster; number < order.count();
+       number += plan.blocks / plan.cluster) {
     const TilePlace place = order.place(number);
-    trace.tiles.push_back(
-        {number, place.row * plan.cluster + trace.block % plan.cluster, place.column});
+    trace.tiles.push_back({number, place.row * plan.cluster, place.column});
   }
 }
 
 // ---- events ---------------------------------------------------------------------------------------
 
-/// A site's event and lane.
-struct SiteMeaning {
-  What what;
-  int lane;
-};
-SiteMeaning meaning_of(int site) {
-  constexpr What kProducer[] = {What::waits_empty, What::expects, What::copies, What::flips};
-  if (site < kWaitsFull) return {kProducer[site], site == kFlips ? -1 : 0};
-  constexpr What kConsumer[] = {What::waits_full, What::issues, What::commits, What::waited,
-                                What::releases,   What::stores, What::stored};
-  const int of_consumers = site - kWaitsFull;
-  return {kConsumer[of_consumers % kConsumerSites], 1 + of_consumers / kConsumerSites};
-}
-
 void add_clocks(Trace& trace, const std::vector<long long>& clocks, int numbers, Break fault) {
   const int announced = fault == Break::wrong_bytes ? trace.rows * 128 : trace.stage_bytes;
   for (int site = 0; site < kSites; ++site) {
-    const SiteMeaning meaning = meaning_of(site);
+    const auto what = static_cast<What>(site % kWhats);
+    const int lane = what == What::flips ? -1 : site / kWhats;
     for (int number = 0; number < numbers; ++number) {
       const long long clock = clocks[index_of(site, number, numbers)];
       if (clock < 0) continue;
-      Event event{meaning.what, meaning.lane, number, 0, 0, clock, 0, 0};
-      if (meaning.what < What::stores) {
+      Event event{what, lane, number, 0, 0, clock, 0, 0};
+      if (what < What::stores) {
         event.stage = number % trace.stages;
         event.parity = number / trace.stages % 2;
         // Before its first round the ring is empty: that phase of "empty" counts as ended.
-        if (meaning.what == What::waits_empty) event.parity ^= 1;
+        if (what == What::waits_empty) event.parity ^= 1;
       }
-      if (meaning.what == What::expects) event.bytes = announced;
+      if (what == What::expects) event.bytes = announced;
       trace.events.push_back(event);
     }
   }
@@ -176,15 +133,10 @@ void sort_events(Trace& trace) {
 
 // ---- running --------------------------------------------------------------------------------------
 
-Explanation explanation_of(const Outcome& outcome, int numbers) {
-  const Params& params = outcome.params;
-  return {params.variant, params.dtype,  params.raster,       fault_of(params.broken),
-          outcome.plan,   outcome.shape, outcome.trace.block, numbers};
-}
-
-int numbers_of(const Outcome& outcome) {
-  const int tiles = tiles_of_block(outcome, outcome.trace.block);
-  return std::max({kSites, tiles, tiles * outcome.plan.k_tiles});
+Explanation explanation_of(const Outcome& outcome, Fault fault) {
+  const Trace& trace = outcome.trace;
+  const int k_tiles = static_cast<int>(trace.tiles.size()) * trace.k_tiles();
+  return {trace, fault, trace.block, std::max(kSites, k_tiles)};
 }
 
 /// Which elements of C are wrong; NaN counts as wrong.
@@ -226,7 +178,7 @@ void judge_waits(Outcome& outcome, const std::vector<long long>& clocks, int num
   for (int site = 0; site < kSites; ++site) {
     const long long number = clocks[index_of(kSites, site, numbers)];
     if (number < 0) continue;
-    const bool full = site >= kWaitsFull;
+    const bool full = site % kWhats == static_cast<int>(What::waits_full);
     broken.outcome = "hang";
     if (broken.report.empty()) {
       broken.report = fmt::format(
@@ -322,8 +274,7 @@ void try_attempt(Outcome& outcome, const simt::Device& device, const Attempt& at
 /// Tries one order of copies and products after the other, until the numbers are wrong; a checking run reports
 /// what is unsafe.
 void run_broken_emulated(Outcome& outcome, const simt::Device& device) {
-  const int numbers = numbers_of(outcome);
-  const Explanation what = explanation_of(outcome, numbers);
+  const Explanation what = explanation_of(outcome, fault_of(outcome.params.broken));
   std::vector<long long> clocks;
   Broken& broken = outcome.trace.broken;
   for (const Attempt& attempt : kAttempts) {
@@ -348,16 +299,14 @@ void run_broken_emulated(Outcome& outcome, const simt::Device& device) {
 
 void run_emulated(Outcome& outcome, const simt::Device& asked, lab::Progress& progress) {
   Log log;
-  const int numbers = numbers_of(outcome);
-  Explanation what = explanation_of(outcome, numbers);
-  what.fault = Fault::none;
+  const Explanation what = explanation_of(outcome, Fault::none);
   std::vector<long long> clocks;
   const auto device = emulated_device(asked, kAttempts[0], true, &log);
   device->stop_when([&progress] { return progress.cancelled(); });
   outcome.c = run_explained(*device, what, outcome.matrices, clocks);
   progress.check();
   if (outcome.params.broken == Break::none) {
-    fill_events(outcome, clocks, numbers, log);
+    fill_events(outcome, clocks, what.numbers, log);
     require_recorded(outcome.trace);
   } else {
     progress.report(0.7, "running the broken kernel");
@@ -379,22 +328,20 @@ void show_lost(Outcome& outcome, const simt::Device& device, const DeviceLost& e
 
 /// Runs on the GPU, with whatever order it takes.
 void run_on_gpu(Outcome& outcome, simt::Device& device) {
-  const int numbers = numbers_of(outcome);
   std::vector<long long> clocks;
-  Explanation what = explanation_of(outcome, numbers);
-  what.fault = Fault::none;
+  Explanation what = explanation_of(outcome, Fault::none);
   outcome.c = run_explained(device, what, outcome.matrices, clocks);
-  if (outcome.params.broken == Break::none) return fill_events(outcome, clocks, numbers, {});
+  if (outcome.params.broken == Break::none) return fill_events(outcome, clocks, what.numbers, {});
   what.fault = fault_of(outcome.params.broken);
   try {
     judge(outcome, run_explained(device, what, outcome.matrices, clocks));
   } catch (const DeviceLost& error) {
     return show_lost(outcome, device, error);
   }
-  fill_events(outcome, clocks, numbers, {});
+  fill_events(outcome, clocks, what.numbers, {});
   Broken& broken = outcome.trace.broken;
   broken.where = "on the GPU, as it happened to run";
-  judge_waits(outcome, clocks, numbers);
+  judge_waits(outcome, clocks, what.numbers);
 }
 
 }  // namespace
@@ -403,8 +350,8 @@ std::vector<float> run_explained(simt::Device& device, const Explanation& what,
                                  const Matrices& matrices, std::vector<long long>& clocks) {
   const simt::Buffer<std::uint16_t> a(device, matrices.a_words);
   const simt::Buffer<std::uint16_t> b(device, matrices.b_words);
-  const int pitch = pitch_of<float>(what.shape.n);
-  simt::Buffer<float> c(device, elements_of(what.shape.m, pitch));
+  const int pitch = pitch_of<float>(what.n);
+  simt::Buffer<float> c(device, elements_of(what.m, pitch));
   simt::Buffer<long long> times(device, elements_of(kSites + 1, what.numbers));
   c.fill(0xFF);
   times.fill(0xFF);
@@ -421,10 +368,10 @@ std::vector<float> run_explained(simt::Device& device, const Explanation& what,
   download();
   const std::vector<float> padded = c.download();
   std::vector<float> values;
-  values.reserve(elements_of(what.shape.m, what.shape.n));
-  for (int row = 0; row < what.shape.m; ++row) {
+  values.reserve(elements_of(what.m, what.n));
+  for (int row = 0; row < what.m; ++row) {
     const auto first = padded.begin() + static_cast<std::ptrdiff_t>(row) * pitch;
-    values.insert(values.end(), first, first + what.shape.n);
+    values.insert(values.end(), first, first + what.n);
   }
   return values;
 }
@@ -432,16 +379,15 @@ std::vector<float> run_explained(simt::Device& device, const Explanation& what,
 Outcome gather(const Params& params, simt::Device& device, lab::Progress& progress) {
   Outcome outcome;
   outcome.params = params;
-  outcome.plan = plan_of(params);
-  outcome.shape = {params.m, params.n, params.k};
+  const bool emulated = device.info().backend == "emulated";
+  const Plan plan = plan_of(params);
+  fill_plan(outcome.trace, plan, emulated);
   progress.report(0.05, "making the matrices");
-  outcome.matrices = make_matrices(outcome.shape, params.dtype, params.data, params.seed);
+  outcome.matrices = make_matrices(plan, params.dtype, kSeed);
   progress.check();
   progress.report(0.1, "multiplying in double");
-  outcome.reference = reference_product(outcome.shape, outcome.matrices, params.dtype);
+  outcome.reference = reference_product(plan, outcome.matrices, params.dtype);
   progress.check();
-  const bool emulated = device.info().backend == "emulated";
-  fill_plan(outcome, emulated);
   if (!can_break(params.variant, params.broken)) {
     outcome.params.broken = Break::none;
     outcome.trace.broken.outcome = "nothing to break";

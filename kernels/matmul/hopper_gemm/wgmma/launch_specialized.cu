@@ -11,23 +11,22 @@ namespace {
 template <class T, class R, class Out, int kCluster, class Tape>
 void start_as(const Call& call, const Task& task, const R& ring, const Arrays<Out>& arrays,
               const Tape& tape) {
-  call.start(
-      specialized<T, R, Out, kCluster, Tape>,
-      maps_of<T>(ring, kCluster, task.shape, arrays.operands, arrays.c, Tape::kSwizzledStores),
-      arrays.out(), task, ring, tape);
+  call.start(specialized<T, R, Out, kCluster, Tape>,
+             maps_of<T>(ring, kCluster, task.shape, arrays.operands, arrays.c), arrays.out(), task,
+             ring, tape);
 }
 
 }  // namespace
 
 void explain_specialized(const Call& call, const Explanation& what, const Task& task,
-                         const Arrays<float>& arrays, const Explained& witness) {
-  const AnyRing ring = ring_of(what.plan);
+                         const Arrays<float>& arrays, const simt::Tape& tape) {
+  const AnyRing ring = ring_of(what);
   with_tile(what, [&](auto tile) {
     using T = typename decltype(tile)::type;
-    if (what.plan.cluster == 1) {
-      start_as<T, AnyRing, float, 1>(call, task, ring, arrays, witness);
+    if (what.cluster == 1) {
+      start_as<T, AnyRing, float, 1>(call, task, ring, arrays, tape);
     } else {
-      start_as<T, AnyRing, float, 2>(call, task, ring, arrays, witness);
+      start_as<T, AnyRing, float, 2>(call, task, ring, arrays, tape);
     }
   });
 }
@@ -35,7 +34,7 @@ void explain_specialized(const Call& call, const Explanation& what, const Task& 
 void start_specialized(const Call& call, int configuration, const Task& task,
                        const Arrays<std::uint16_t>& arrays, int stages) {
   using Out = std::uint16_t;
-  const Timed none;
+  const simt::NoTape none;
   switch (configuration) {
     case 4:
     case 7:
@@ -48,7 +47,7 @@ void start_specialized(const Call& call, int configuration, const Task& task,
     case 9:
       return start_as<Bf16Tile<256>, SweptRing, Out, 1>(call, task, {stages}, arrays, none);
     case 10:
-      return start_as<Bf16Tile<256>, TimedRing, Out, 1>(call, task, {}, arrays, PlainStores{});
+      return start_as<Bf16Tile<256>, PlainStores, Out, 1>(call, task, {}, arrays, none);
     case 11:
       return start_as<Tile<256, Format::e4m3>, TimedRing, Out, 2>(call, task, {}, arrays, none);
     case 12:

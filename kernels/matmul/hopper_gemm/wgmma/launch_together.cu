@@ -28,16 +28,16 @@ void start_as(const Call& call, Variant variant, const Task& task, const R& ring
 }  // namespace
 
 void explain_together(const Call& call, const Explanation& what, const Task& task,
-                      const Arrays<float>& arrays, const Explained& witness) {
-  const AnyRing ring = ring_of(what.plan);
+                      const Arrays<float>& arrays, const simt::Tape& tape) {
+  const AnyRing ring = ring_of(what);
   with_tile(what, [&](auto tile) {
     using T = typename decltype(tile)::type;
     if (what.variant != Variant::mma_sync) {
-      return start_as<T>(call, what.variant, task, ring, arrays, witness);
+      return start_as<T>(call, what.variant, task, ring, arrays, tape);
     }
     if constexpr (T::kFormat == Format::bf16) {
-      call.start(mma_sync<T, AnyRing, float, Explained>, arrays.a(), arrays.b(), arrays.out(), task,
-                 ring, witness);
+      call.start(mma_sync<T, AnyRing, float, simt::Tape>, arrays.a(), arrays.b(), arrays.out(),
+                 task, ring, tape);
     } else {
       throw Error("hopper-gemm: mma-sync supports only bf16; allowed: bf16");
     }
@@ -48,23 +48,23 @@ void start_together(const Call& call, int configuration, const Task& task,
                     const Arrays<std::uint16_t>& arrays) {
   using T = Bf16Tile<256>;
   using Out = std::uint16_t;
-  const Timed none;
+  const simt::NoTape none;
   const auto maps = [&](const auto& ring) {
     return maps_of<T>(ring, 1, task.shape, arrays.operands, arrays.c);
   };
   switch (configuration) {
     case 0:
-      return call.start(mma_sync<T, TimedRing, Out, Timed>, arrays.a(), arrays.b(), arrays.out(),
-                        task, TimedRing{}, none);
+      return call.start(mma_sync<T, TimedRing, Out, simt::NoTape>, arrays.a(), arrays.b(),
+                        arrays.out(), task, TimedRing{}, none);
     case 1:
-      return call.start(plain_loads<T, OneStage, Out, Timed>, arrays.a(), arrays.b(), arrays.out(),
-                        task, OneStage{}, none);
+      return call.start(plain_loads<T, OneStage, Out, simt::NoTape>, arrays.a(), arrays.b(),
+                        arrays.out(), task, OneStage{}, none);
     case 2:
-      return call.start(fetched<T, OneStage, Out, true, Timed>, maps(OneStage{}), arrays.out(),
-                        task, OneStage{}, none);
+      return call.start(fetched<T, OneStage, Out, true, simt::NoTape>, maps(OneStage{}),
+                        arrays.out(), task, OneStage{}, none);
     case 3:
-      return call.start(fetched<T, TimedRing, Out, false, Timed>, maps(TimedRing{}), arrays.out(),
-                        task, TimedRing{}, none);
+      return call.start(fetched<T, TimedRing, Out, false, simt::NoTape>, maps(TimedRing{}),
+                        arrays.out(), task, TimedRing{}, none);
     default:
       assert(false);
   }

@@ -47,10 +47,10 @@ TensorMap map_of_c(simt::Span<Out> c, const GemmShape& shape, bool swizzled) {
 
 template <class T, class R, class Out>
 TensorMaps maps_of(const R& ring, int cluster, const GemmShape& shape, const Operands& operands,
-                   simt::Span<Out> c, bool swizzled_stores = true) {
+                   simt::Span<Out> c) {
   return {map_of<T>(operands.a, shape.m, shape.k, ring.sharing * T::kRows, ring.swizzle),
           map_of<T>(operands.b, shape.n, shape.k, T::kColumns / cluster, ring.swizzle),
-          map_of_c(c, shape, swizzled_stores)};
+          map_of_c(c, shape, R::kSwizzledStores)};
 }
 
 // ---- starting one -------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ inline AnyRing ring_of(const Plan& plan) {
 /// Calls run(tile), a std::type_identity<Tile<…>>, for the columns and elements of the explained launch.
 template <class Run>
 void with_tile(const Explanation& what, Run run) {
-  simt::with_constant<64, 128, 256>("hopper-gemm: columns", what.plan.columns, [&](auto columns) {
+  simt::with_constant<64, 128, 256>("hopper-gemm: columns", what.columns, [&](auto columns) {
     constexpr int kColumns = decltype(columns)::value;
     switch (what.dtype) {
       case DataType::bf16:
@@ -111,6 +111,13 @@ using OneStage = FixedRing<1, 2>;
 struct SweptRing {
   int stages;
   static constexpr int swizzle = 128, consumers = 2, sharing = 2;
+  static constexpr bool kSwizzledStores = true;
+
+  __device__ __forceinline__ int count() const { return stages; }
+};
+/// To count what the swizzle of C's tiles saves.
+struct PlainStores : TimedRing {
+  static constexpr bool kSwizzledStores = false;
 };
 using TakenInTurn = FixedRing<4, 2, 128, 1>;
 template <int kColumns>
@@ -120,13 +127,13 @@ using Bf16Tile = Tile<kColumns, Format::bf16>;
 
 /// launch_together.cu: the kernels without specialization, and the one on mma.sync.
 void explain_together(const Call& call, const Explanation& what, const Task& task,
-                      const Arrays<float>& arrays, const Explained& witness);
+                      const Arrays<float>& arrays, const simt::Tape& tape);
 void start_together(const Call& call, int configuration, const Task& task,
                     const Arrays<std::uint16_t>& arrays);
 
 /// launch_specialized.cu: the kernels with a producer.
 void explain_specialized(const Call& call, const Explanation& what, const Task& task,
-                         const Arrays<float>& arrays, const Explained& witness);
+                         const Arrays<float>& arrays, const simt::Tape& tape);
 void start_specialized(const Call& call, int configuration, const Task& task,
                        const Arrays<std::uint16_t>& arrays, int stages);
 

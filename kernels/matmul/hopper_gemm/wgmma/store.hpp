@@ -102,13 +102,13 @@ __device__ __forceinline__ void store_by_tma(const TensorMap& c, const Sums& sum
 #pragma unroll
   for (int part = 0; part < T::kColumns / kColumns; ++part, ++parts) {
     const unsigned tile = stages.stored(consumer, parts % kStoredTiles);
-    if (speaks && !tape.does(Fault::no_store_wait)) store_wait<kStoredTiles - 1>();
+    if (speaks && !omits(tape, Fault::no_store_wait)) store_wait<kStoredTiles - 1>();
     // The tile's old contents must have been read before it is overwritten …
-    if (!tape.does(Fault::no_write_meeting)) named_barrier_sync(1 + consumer, kWarpgroup);
-    stage_sums<Tape::kSwizzledStores>(sums, tile, part * kColumns / 8, Out{});
+    if (!omits(tape, Fault::no_write_meeting)) named_barrier_sync(1 + consumer, kWarpgroup);
+    stage_sums<S::kSwizzledStores>(sums, tile, part * kColumns / 8, Out{});
     if (!tape.does(Fault::missing_fence)) publish_to_async_proxy();
     // … and all threads must have written before TMA reads it.
-    if (!tape.does(Fault::no_store_meeting)) named_barrier_sync(1 + consumer, kWarpgroup);
+    if (!omits(tape, Fault::no_store_meeting)) named_barrier_sync(1 + consumer, kWarpgroup);
     if (speaks) {
       store(c, tile, place.column + part * kColumns, place.row);
       store_commit();

@@ -1,8 +1,8 @@
 #pragma once
 
 /// \file
-/// Shared by the lesson's kernels: the ring of stages in shared memory, the current stage and parity, the
-/// order of C's tiles, and the recording of events.
+/// Shared by the lesson's kernels: the stages in shared memory, the order of C's tiles, and what an explained kernel may
+/// leave out.
 ///
 /// A stage holds 128 bytes of k: 64 numbers of BF16 or FP16, 128 of E4M3. It has 64 rows of A for each
 /// consumer warpgroup, and the tile's columns of B (B is stored transposed, n × k, so that k is the fastest
@@ -10,8 +10,9 @@
 /// all rows; without one the panels have 16 bytes, as wgmma then requires.
 
 #include <cstdint>
+#include <utility>
 
-#include "kernels/base/simt/hopper.hpp"
+#include "kernels/base/simt/ring.hpp"
 #include "kernels/matmul/hopper_gemm/kernels.hpp"
 
 namespace tilestep::hopper_gemm::SIMT_BACKEND {
@@ -37,31 +38,41 @@ struct Tile {
   using Sums = float[kC / 2];
 };
 
-/// The layout of the ring: chosen at run time …
+/// The layout of the stages: chosen at run time …
 struct AnyRing {
   int stages, swizzle, consumers;
   int sharing;  ///< consumers that read a stage: all, 64 rows each, or one, in turn
+
+  static constexpr bool kSwizzledStores = true;
+
+  __device__ __forceinline__ int count() const { return stages; }
 };
 /// … or at compile time, as for the timed kernels.
 template <int kStages, int kConsumers, int kSwizzle = 128, int kSharing = kConsumers>
 struct FixedRing {
   static constexpr int stages = kStages, swizzle = kSwizzle, consumers = kConsumers,
                        sharing = kSharing;
+  static constexpr bool kSwizzledStores = true;  ///< of tiles of C, by TMA
+
+  __device__ __forceinline__ static constexpr Count<kStages> count() { return {}; }
 };
 
 /// The stages in shared memory, as addresses for the instructions, then the tiles of C to be stored, then
 /// the barriers.
 template <class T, class R>
 struct Stages {
-  R ring;
+  using Barriers = Ring<decltype(std::declval<R>().count())>;
+  static constexpr bool kSwizzledStores = R::kSwizzledStores;
+
+  R layout;
   unsigned tiles;
 
-  __device__ __forceinline__ int rows() const { return ring.sharing * T::kRows; }  ///< of A
+  __device__ __forceinline__ int rows() const { return layout.sharing * T::kRows; }  ///< of A
   __device__ __forceinline__ int a_bytes() const { return rows() * kDepthBytes; }
   __device__ __forceinline__ static constexpr int b_bytes() { return T::kColumns * kDepthBytes; }
   __device__ __forceinline__ int bytes() const { return a_bytes() + b_bytes(); }
   __device__ __forceinline__ int panel_bytes() const {
-    return ring.swizzle == 0 ? 16 : ring.swizzle;
+    return layout.swizzle == 0 ? 16 : layout.swizzle;
   }
 
   __device__ __forceinline__ unsigned a(int stage) const {
@@ -71,12 +82,11 @@ struct Stages {
     return a(stage) + static_cast<unsigned>(a_bytes());
   }
   __device__ __forceinline__ unsigned stored(int consumer, int tile) const {
-    return a(ring.stages) + static_cast<unsigned>((consumer * kStoredTiles + tile) * kStoredTile);
+    return a(layout.stages) + static_cast<unsigned>((consumer * kStoredTiles + tile) * kStoredTile);
   }
-  __device__ __forceinline__ unsigned full(int stage) const {
-    return stored(ring.consumers, 0) + static_cast<unsigned>(stage * 8);
+  __device__ __forceinline__ Barriers ring() const {
+    return {stored(layout.consumers, 0), layout.count()};
   }
-  __device__ __forceinline__ unsigned empty(int stage) const { return full(ring.stages + stage); }
 
   /// Describes 32 bytes of k of `rows` rows, from `first` on, to wgmma.
   __device__ __forceinline__ std::uint64_t operand(unsigned tile, int rows, int first,
@@ -85,8 +95,8 @@ struct Stages {
     const int width = panel_bytes();
     const int at = (byte / width * rows + first) * width + byte % width;
     // Without a swizzle the next 16 bytes of k are in the next panel.
-    return make_descriptor(tile + static_cast<unsigned>(at), ring.swizzle == 0 ? rows * 16 : 16,
-                           8 * width, ring.swizzle);
+    return make_descriptor(tile + static_cast<unsigned>(at), layout.swizzle == 0 ? rows * 16 : 16,
+                           8 * width, layout.swizzle);
   }
 };
 
@@ -98,35 +108,13 @@ __device__ __forceinline__ Stages<T, R> lay_out(const R& ring, int shared_bytes)
   const Stages<T, R> stages{ring, (raw + kAlignment - 1) / kAlignment * kAlignment};
   for (int stage = 0; stage < ring.stages; ++stage) {
     name_shared(stages.a(stage), stages.bytes(), "stage", stage);
-    name_shared(stages.full(stage), 8, "full", stage);
-    name_shared(stages.empty(stage), 8, "empty", stage);
   }
+  stages.ring().name("full", "empty");
   for (int consumer = 0; consumer < ring.consumers; ++consumer) {
     name_shared(stages.stored(consumer, 0), kStoredTiles * kStoredTile, "tile of C", consumer);
   }
   return stages;
 }
-
-/// The next stage, and the parity of its phase.
-struct Turn {
-  int stage = 0;
-  unsigned parity = 0;
-
-  template <class R>
-  __device__ __forceinline__ void pass(const R& ring) {
-    if (++stage == ring.stages) {
-      stage = 0;
-      parity ^= 1;
-    }
-  }
-  /// Skips `count` stages that the other consumer reads.
-  template <class R>
-  __device__ __forceinline__ void skip(const R& ring, int count) {
-    const int ahead = stage + count;
-    stage = ahead % ring.stages;
-    parity ^= static_cast<unsigned>(ahead / ring.stages) & 1u;
-  }
-};
 
 // ---- which tile of C ------------------------------------------------------------------------------
 
@@ -157,66 +145,45 @@ class TileWalk {
   TileOrder tiles_;
 };
 
-// ---- recording events -----------------------------------------------------------------------------
+// ---- what an explained kernel may leave out -------------------------------------------------------
 
-/// A timed kernel records nothing and is not broken.
-struct Timed {
-  static constexpr bool kRecords = false;
-  static constexpr bool kSwizzledStores = true;
-
-  __device__ __forceinline__ void note(int, int) const {}
-  __device__ __forceinline__ constexpr bool does(Fault) const { return false; }
-  __device__ __forceinline__ void linger() const {}
-  __device__ __forceinline__ void wait(unsigned barrier, unsigned parity, int, int) const {
-    wait_for(barrier, parity);
-  }
-};
-
-/// Stores C's tiles without a swizzle, to count what it saves.
-struct PlainStores : Timed {
-  static constexpr bool kSwizzledStores = false;
-};
-
-/// In an explained kernel the first thread of each warpgroup of the chosen block records the clock at each
-/// event: one store, so that the explained kernel stays as close as possible to the timed one. It may omit
-/// something on purpose; a wait may then never end, so it is abandoned after a while.
-struct Explained {
-  static constexpr bool kRecords = true;
-  static constexpr bool kSwizzledStores = true;
-
-  simt::Global<long long>
-      clocks;  ///< kSites + 1 rows of `numbers`; the last: abandoned waits, by site
-  int numbers;
-  int block;
-  Fault fault;
-
-  __device__ __forceinline__ bool chosen() const { return static_cast<int>(blockIdx.x) == block; }
-  __device__ __forceinline__ void note(int site, int number) const {
-    if (chosen() && threadIdx.x % kWarpgroup == 0) clocks[site * numbers + number] = cycles();
-  }
-  __device__ __forceinline__ void seen(int site, int number) const {
-    clocks[site * numbers + number] = cycles();
-  }
-  __device__ __forceinline__ bool does(Fault what) const {
+/// Whether it leaves this out, for a test. Not on a GPU: a wait for products that can be omitted would keep the compiler
+/// from overlapping products.
+template <class Tape>
+__device__ __forceinline__ bool omits([[maybe_unused]] const Tape& tape,
+                                      [[maybe_unused]] Fault what) {
 #if defined(__CUDACC__)
-    // A product wait that can be omitted would keep the compiler from overlapping products.
-    if (what > Fault::last_of_knob) return false;
+  return false;
+#else
+  return tape.does(what);
 #endif
-    return fault == what;
+}
+
+/// Waits for a phase. That of a broken kernel may never end, so it is given up, and the tape has the item's number.
+/// Under a sanitizer a wait may take a hundred times as long; only a broken kernel's never ends.
+template <class Tape>
+__device__ __forceinline__ void wait(const Tape& tape, unsigned barrier, unsigned parity,
+                                     [[maybe_unused]] Turn turn, [[maybe_unused]] What what,
+                                     [[maybe_unused]] int who = 0 SIMT_CALLER) {
+  if constexpr (Tape::kRecords) {
+    const long long patience = tape.does(Fault::none) ? 1000 * kPatience : kPatience;
+    if (!wait_at_most(barrier, parity, patience SIMT_AT_CALLER)) {
+      tape.tick(kGivenUp, site_of(what, who), turn.number);
+    }
+  } else {
+    wait_for(barrier, parity SIMT_AT_CALLER);
   }
-  /// Copies that no thread has waited for must not land in memory that has gone to another block.
-  __device__ __forceinline__ void linger() const {
-    if (fault == Fault::none || threadIdx.x != 0) return;
+}
+
+/// Copies that no thread of a broken kernel has waited for must not land in memory that has gone to another block.
+template <class Tape>
+__device__ __forceinline__ void linger([[maybe_unused]] const Tape& tape) {
+  if constexpr (Tape::kRecords) {
+    if (tape.does(Fault::none) || threadIdx.x != 0) return;
     const long long start = clock64();
     while (clock64() - start < kPatience / 10) {
     }
   }
-  __device__ __forceinline__ void wait(unsigned barrier, unsigned parity, int site,
-                                       int number) const {
-    // Under a sanitizer a wait may take a hundred times as long; only a broken kernel's never ends.
-    const long long patience = fault == Fault::none ? 1000 * kPatience : kPatience;
-    if (!wait_at_most(barrier, parity, patience)) clocks[kSites * numbers + site] = number;
-  }
-};
+}
 
 }  // namespace tilestep::hopper_gemm::SIMT_BACKEND

@@ -104,7 +104,7 @@ template <class Then, class T, class R, int kCluster>
 __global__ void __launch_bounds__(3 * product::kWarpgroup, 1)
     multiply_then(const __grid_constant__ product::TensorMaps maps, product::Task task, R ring,
                   Then then) {
-  product::specialize<T, R, std::uint16_t, kCluster>(maps, {}, task, ring, product::Timed{}, then);
+  product::specialize<T, R, std::uint16_t, kCluster>(maps, {}, task, ring, simt::NoTape{}, then);
 }
 
 /// The bias in a launch of its own. A thread has 8 columns in kBiasRows rows.

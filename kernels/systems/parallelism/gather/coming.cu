@@ -32,21 +32,18 @@ __device__ __forceinline__ void produce_coming(const product::TensorMaps& maps,
                                                const product::Task& task,
                                                const product::Stages<T, R>& stages,
                                                const Chunks& chunks) {
+  const auto ring = stages.ring();
   product::Turn turn;
   int seen = 1;
   product::TileWalk<T, 1> walk(task.shape, task.raster, stages.rows());
   for (; walk.there(); walk.advance()) {
     const hopper_gemm::TilePlace place = walk.place(0);
     chunks.await(place.row + stages.rows() - 1, seen);
-    for (int k = 0; k < task.shape.k; k += T::kDepth) {
-      product::wait_for(stages.empty(turn.stage), turn.parity ^ 1);
-      const unsigned full = stages.full(turn.stage);
-      product::arrive_expecting(full, stages.bytes());
-      product::fetch_rows<1>(maps.a, stages, stages.a(turn.stage), stages.rows(), 0, full, k,
-                             place.row, T::kElementBytes);
-      product::fetch_rows<1>(maps.b, stages, stages.b(turn.stage), T::kColumns, 0, full, k,
-                             place.column, T::kElementBytes);
-      turn.pass(stages.ring);
+    for (int k = 0; k < task.shape.k; k += T::kDepth, ++turn.number) {
+      const int stage = ring.stage(turn);
+      ring.producer_acquire(turn);
+      product::arrive_expecting(ring.full(stage), stages.bytes());
+      product::fetch_stage<T, 1>(maps, stages, stage, k, place, 0);
     }
   }
 }
@@ -55,7 +52,7 @@ template <class T, class R>
 __global__ void __launch_bounds__(3 * product::kWarpgroup, 1)
     multiply_coming(const __grid_constant__ product::TensorMaps maps, simt::Global<std::uint16_t> c,
                     product::Task task, R ring, Chunks chunks) {
-  const product::Timed none;
+  const simt::NoTape none;
   const auto stages = product::lay_out<T>(ring, task.shared_bytes);
   product::begin<1>(stages, none);
   const int group = static_cast<int>(threadIdx.x) / product::kWarpgroup;

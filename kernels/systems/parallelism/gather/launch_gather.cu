@@ -48,7 +48,7 @@ void start_coming(simt::Ranks& ranks, int rank, const ComingShape& shape,
       .block = dim3(static_cast<unsigned>((ComingRing::consumers + 1) * product::kWarpgroup)),
       .shared_bytes = static_cast<std::size_t>(kSharedBytes)};
   const auto maps =
-      product::maps_of<ComingTile>(ComingRing{}, 1, gemm, {arrays.a, arrays.b}, arrays.c, true);
+      product::maps_of<ComingTile>(ComingRing{}, 1, gemm, {arrays.a, arrays.b}, arrays.c);
   const Chunks chunks{simt::global(arrays.flags, "flags"), ranks.world(rank, shape.call),
                       shape.rows, (shape.m + shape.rows - 1) / shape.rows};
   simt::launch_at(ranks, rank, launch, multiply_coming<ComingTile, ComingRing>, maps,

@@ -43,6 +43,9 @@ TEST_CASE("lines that record the picture are found whole", "[lab]") {
         std::vector<LineRange>());  // never ends: that is no statement
   CHECK(recorder_lines("if (tape.chosen(t)) {  // (\n  a;\n}\ntape.note(1);\nb;\n") ==
         std::vector<LineRange>{{1, 4}});
+  CHECK(recorder_lines(
+            "clock(tape, 1, n);\nclock<32>(tape,\n  2, n);\nlinger(tape);\nclock_of(n);\n") ==
+        std::vector<LineRange>{{1, 4}});
   // What the kernel needs stays, though a tape watches it.
   CHECK(recorder_lines("const auto a = tape.traced(b,\n  1);\n// tape.note(1);\n").empty());
   // In the middle of a statement none begins; a step's line stays.

@@ -62,12 +62,12 @@ bool has_kernel(std::string_view source, const std::set<std::string>& names) {
 
 TEST_CASE("trial settings are right with the lesson's own kernels, and run every source",
           "[workbench_run]") {
-  // Two are not emulated. Of the others a lesson has what they do inside a kernel of its own: paged.cu, sparse attention's
+  // One is not emulated. Of the others a lesson has what they do inside a kernel of its own: paged.cu, sparse attention's
   // lists.cu, many GPUs' coming.cu.
-  const std::set<std::string> not_here = {
-      "kernels/attention/flash_attention_3/flash_3.cu", "kernels/attention/kv_cache/paged/merge.cu",
-      "kernels/experts/moe_routing/grouped_wgmma.cu", "kernels/matmul/hopper_gemm/specialized.cu",
-      "kernels/numbers/accumulator_precision/tensor_core.cu"};
+  const std::set<std::string> not_here = {"kernels/attention/flash_attention_3/flash_3.cu",
+                                          "kernels/attention/kv_cache/paged/merge.cu",
+                                          "kernels/matmul/hopper_gemm/specialized.cu",
+                                          "kernels/numbers/accumulator_precision/tensor_core.cu"};
   std::set<std::string> never;
   tests::Part part("trial settings", 3);
   for (const lab::Lesson* lesson : lessons()) {
@@ -231,10 +231,10 @@ TEST_CASE("a kernel of the bench alone is tried in a small bench", "[workbench_r
 TEST_CASE("a kernel for a GPU alone is not said to be right", "[workbench_run]") {
   if (tests::Part("a kernel for a GPU alone is not said to be right", 2).skips()) return;
   const tests::KeptCache cache;
-  const LessonEdit same{"moe-routing",
-                        "kernels/experts/moe_routing/grouped_wgmma.cu",
-                        "namespace tilestep::moe_routing::cuda_backend::grouped_wgmma {",
-                        "namespace tilestep::moe_routing::cuda_backend::grouped_wgmma {",
+  const LessonEdit same{"accumulator-precision",
+                        "kernels/numbers/accumulator_precision/tensor_core.cu",
+                        "namespace tilestep::accumulator_precision::cuda_backend {",
+                        "namespace tilestep::accumulator_precision::cuda_backend {",
                         "",
                         ""};
   const lab::Report report = answered(same, lab::Request::Action::trials);

@@ -332,22 +332,6 @@ TEST_CASE("bad knobs name what is allowed", "[moe_routing]") {
   CHECK_THROWS_AS(lesson().knobs().at("capacity").parsed("on"), Error);
 }
 
-TEST_CASE("a damaged MoE trace is refused in words", "[moe_routing]") {
-  const lab::Report report = run({.top_k = 2, .routing = Routing::skewed, .capacity = 1});
-  // What a scene takes for an index must be one.
-  check_refusals(report.trace, trace_again,
-                 {{"/expert/kept/0", kGone, "'expert.kept' must have 4"},
-                  {"/tiles/expert/0", 99, "'tiles.expert[0]' is 99"},
-                  {"/scheme", kGone, "'scheme' is missing"},
-                  {"/token/0", kGone, "'token'"},
-                  {"/tiles_run", 100000, "'tiles.expert' must have 2048"},
-                  {"/tiles/block/0", 1000000, "'tiles.block[0]'"},
-                  {"/tiles/block/0", -1, "'tiles.block[0]'"},
-                  {"/expert/kept/0", 1e300, "'expert.kept[0]'"},
-                  {"/expert/kept/0", 18446744073709551615ull, "'expert.kept[0]'"},
-                  {"/token/0/slot/0", "nan", "'token[0].slot[0]'"}});
-}
-
 TEST_CASE("who is busiest is said with all who tie", "[moe_routing]") {
   const auto said = [](std::vector<int> kept) {
     Trace trace;

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "kernels/base/simt/hopper.hpp"
+#include "kernels/matmul/hopper_gemm/kernels.hpp"
 #include "scenes/picture/compare.hpp"
 #include "scenes/shared/rows.hpp"
 #include "scenes/ui/picture_view.hpp"
@@ -40,6 +41,16 @@ const std::vector<lab::Settings> kRuns = {
 HopperGemmScene scene_of(const lab::Settings& settings) {
   HopperGemmScene scene;
   scene.load(tests::report_of("hopper-gemm", settings));
+  return scene;
+}
+/// As if the run of these settings had had this trace; `broken`: by this kernel.
+HopperGemmScene scene_with(const hopper_gemm::Trace& trace, const lab::Settings& settings = {},
+                           const char* broken = "none") {
+  lab::Report report = tests::report_of("hopper-gemm", settings);
+  report.trace = hopper_gemm::to_json(trace);
+  report.params["break"] = std::string(broken);
+  HopperGemmScene scene;
+  scene.load(report);
   return scene;
 }
 
@@ -224,13 +235,10 @@ TEST_CASE("Hopper GEMM: a wait has the parity that the kernel calls it with",
 
 TEST_CASE("Hopper GEMM: a GPU has no clock for what lands, and the picture none either",
           "[hopper_gemm_scene]") {
-  lab::Report report = tests::report_of("hopper-gemm");
   hopper_gemm::Trace trace = scene_of({}).trace();
   std::erase_if(trace.events, [](const Event& event) { return event.what == What::lands; });
   trace.clock_unit = "cycles";
-  report.trace = hopper_gemm::to_json(trace);
-  HopperGemmScene scene;
-  scene.load(report);
+  const HopperGemmScene scene = scene_with(trace);
   for (int step = 1; step <= trace.steps(); ++step) {
     const Event& event = trace.events[step - 1];
     if (event.what == What::copies) CHECK(text_of(scene, "pending", step) == "—");
@@ -240,7 +248,6 @@ TEST_CASE("Hopper GEMM: a GPU has no clock for what lands, and the picture none 
 }
 
 TEST_CASE("Hopper GEMM: what is overwritten or read too early is marked", "[hopper_gemm_scene]") {
-  lab::Report report = tests::report_of("hopper-gemm");
   hopper_gemm::Trace trace = scene_of({}).trace();
   const auto is = [](What what, int number) {
     return [=](const Event& event) { return event.what == what && event.number == number; };
@@ -252,10 +259,7 @@ TEST_CASE("Hopper GEMM: what is overwritten or read too early is marked", "[hopp
   const auto issued = std::find_if(trace.events.begin(), trace.events.end(), is(What::issues, 0));
   early.clock = issued->clock;
   const auto step = static_cast<int>(trace.events.insert(issued, early) - trace.events.begin()) + 1;
-  report.trace = hopper_gemm::to_json(trace);
-  report.params["break"] = std::string("skip-empty-wait");
-  HopperGemmScene scene;
-  scene.load(report);
+  const HopperGemmScene scene = scene_with(trace, {}, "skip-empty-wait");
   CHECK_FALSE(scene.moment({step - 1, 0}).stages[0].overwritten);
   CHECK(scene.moment({step, 0}).stages[0].overwritten);
   CHECK(scene.moment({trace.steps(), 0}).stages[0].overwritten);
@@ -331,14 +335,22 @@ TEST_CASE("Hopper GEMM: a chunk that is picked says where it lies", "[hopper_gem
 
 TEST_CASE("Hopper GEMM: C's tiles have the numbers of the launch's order", "[hopper_gemm_scene]") {
   const std::int64_t edge = 384;
-  for (const char* raster : {"rows", "columns", "grouped"}) {
+  for (const auto raster : all_of<hopper_gemm::Raster>()) {
     for (const char* variant : {"warp-specialized", "persistent"}) {
-      CAPTURE(raster, variant);
-      const HopperGemmScene scene = scene_of(
-          of(variant,
-             {{"raster", std::string(raster)}, {"m", edge}, {"n", edge}, {"k", std::int64_t{64}}}));
-      const hopper_gemm::Trace& trace = scene.trace();
-      const Picture picture = picture_at(scene, trace.steps());
+      CAPTURE(std::string(name_of(raster)), variant);
+      const lab::Settings settings =
+          of(variant, {{"m", edge}, {"n", edge}, {"k", std::int64_t{64}}});
+      hopper_gemm::Trace trace = scene_of(settings).trace();
+      // As if the launch had taken its tiles in this order.
+      trace.raster = raster;
+      const auto order = hopper_gemm::tiles_of({trace.m, trace.n, trace.k},
+                                               trace.rows * trace.cluster, trace.columns, raster);
+      for (hopper_gemm::BlockTile& tile : trace.tiles) {
+        const auto place = order.place(tile.number);
+        tile.row = place.row * trace.cluster + trace.block % trace.cluster;
+        tile.column = place.column;
+      }
+      const Picture picture = picture_at(scene_with(trace, settings), trace.steps());
       const Cells* tiles = mark_of<Cells>(picture, "C");
       REQUIRE(tiles != nullptr);
       for (const hopper_gemm::BlockTile& tile : trace.tiles) {
@@ -365,7 +377,6 @@ TEST_CASE("Hopper GEMM: the current beat is shaded, and never goes back", "[hopp
 
 TEST_CASE("Hopper GEMM: without a clock nothing is said about what overlapped",
           "[hopper_gemm_scene]") {
-  lab::Report report = tests::report_of("hopper-gemm");
   hopper_gemm::Trace trace = scene_of({}).trace();
   const int step = trace.steps() / 2;
   const auto ahead_is_asked = [](const HopperGemmScene& scene) {
@@ -378,9 +389,7 @@ TEST_CASE("Hopper GEMM: without a clock nothing is said about what overlapped",
   CHECK(text_of(scene_of({}), "in_use", step) != "—");
   CHECK(ahead_is_asked(scene_of({})));
   for (Event& event : trace.events) event.clock = 0;
-  report.trace = hopper_gemm::to_json(trace);
-  HopperGemmScene scene;
-  scene.load(report);
+  const HopperGemmScene scene = scene_with(trace);
   CHECK(text_of(scene, "in_use", step) == "—");
   CHECK(text_of(scene, "ahead", step) == "—");
   CHECK(ahead_is_asked(scene));  // how far it may run is no matter of clocks
@@ -471,7 +480,6 @@ TEST_CASE("Hopper GEMM: cycles are shown of what the trace has come to, and only
   for (const lab::Settings& settings :
        {of("wgmma"), of("tma", {kNotTimed}), of("persistent"), of("multicast"),
         of("pipelined", {{"dtype", std::string("fp8-e4m3")}}),
-        of("pipelined", {{"data", std::string("zeros")}}),
         of("pipelined", {{"consumers", std::int64_t{1}}}),
         of("pipelined", {{"stages", std::int64_t{5}}}),
         of("pipelined", {{"break", std::string("skip-full-wait")}})}) {
