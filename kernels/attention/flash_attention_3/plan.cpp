@@ -71,14 +71,7 @@ TilePlan plan_of(const Params& params) {
 }
 
 Problem problem_of(const Params& params, const TilePlan& plan) {
-  Problem problem;
-  problem.rung = params.variant;
-  problem.head_dim = params.columns();
-  problem.heads = params.heads;
-  problem.kv_heads = params.kv_heads;
-  problem.rule = params.rule();
-  problem.blocks = (params.heads * plan.q_tiles + 1) / 2;
-  return problem;
+  return {task_of(params), params.variant, (params.heads * plan.q_tiles + 1) / 2};
 }
 
 }  // namespace tilestep::flash_attention_3

@@ -1,21 +1,32 @@
 #pragma once
 
 /// \file
-/// Building blocks of FlashAttention 3's kernels: the layout of shared memory, turns, the softmax of scores in
-/// registers, the store of O, and the recording of events.
+/// Building blocks of FlashAttention 3's kernels: the layout of shared memory, the softmax of scores in registers, the
+/// store of O.
 
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
 #include "kernels/attention/flash_attention_3/schedule.hpp"
-#include "kernels/base/simt/hopper.hpp"
+#include "kernels/base/simt/ring.hpp"
+#include "kernels/base/simt/softmax_step.hpp"
 
 namespace tilestep::flash_attention_3::SIMT_BACKEND {
 
 using namespace simt::hopper;
 
 constexpr unsigned kAllLanes = 0xFFFFFFFFu;
+
+/// Whether the kernel is to be wrong in this way. On a GPU only in those of a knob: a wait that may be omitted would keep
+/// the compiler from running products asynchronously.
+template <class Tape, class Fault>
+__device__ __forceinline__ constexpr bool does(const Tape& tape, Fault what) {
+#if defined(__CUDACC__)
+  if (what > Fault::last_of_knob) return false;
+#endif
+  return tape.does(what);
+}
 
 /// A kernel's compile-time constants.
 template <int kDim, int kKeysOfTile, int kGroups, int kStagesOfRing>
@@ -31,6 +42,7 @@ struct Tile {
   static_assert(kDim % kPanelColumns == 0 && kKeysOfTile % 16 == 0 &&
                 (kGroups == 2 || kGroups == 3));
 
+  using Ring = simt::hopper::Ring<Count<kStages>>;  ///< of K or V
   using Scores = float[kKeysOfTile / 2];
   using Weights = unsigned[kKeysOfTile / 16][4];  ///< A's fragments for O += P V
   using Outputs = float[kDim / 2];
@@ -58,20 +70,11 @@ struct Layout {
   }
   __device__ __forceinline__ unsigned v(int stage) const { return k(T::kStages + stage); }
 
-  __device__ __forceinline__ unsigned barrier(int number) const {
-    return k(2 * T::kStages) + static_cast<unsigned>(number * 8);
-  }
-  __device__ __forceinline__ unsigned full_q() const { return barrier(0); }
-  __device__ __forceinline__ unsigned empty_q() const { return barrier(1); }
-  __device__ __forceinline__ unsigned full_k(int stage) const { return barrier(2 + stage); }
-  __device__ __forceinline__ unsigned empty_k(int stage) const {
-    return full_k(T::kStages + stage);
-  }
-  __device__ __forceinline__ unsigned full_v(int stage) const {
-    return full_k(2 * T::kStages + stage);
-  }
-  __device__ __forceinline__ unsigned empty_v(int stage) const {
-    return full_k(3 * T::kStages + stage);
+  // The barriers. Q has one place.
+  __device__ __forceinline__ Ring<Count<1>> ring_q() const { return {k(2 * T::kStages)}; }
+  __device__ __forceinline__ typename T::Ring ring_k() const { return {ring_q().barriers + 16}; }
+  __device__ __forceinline__ typename T::Ring ring_v() const {
+    return {ring_k().barriers + 16 * T::kStages};
   }
 };
 
@@ -85,35 +88,24 @@ __device__ __forceinline__ Layout<T> lay_out() {
     name_shared(layout.q(consumer), T::kQueryBytes, "Q", consumer);
     name_shared(layout.o(consumer), T::kQueryBytes, "tile of O", consumer);
   }
-  name_shared(layout.full_q(), 8, "full Q", 0);
-  name_shared(layout.empty_q(), 8, "empty Q", 0);
   for (int stage = 0; stage < T::kStages; ++stage) {
     name_shared(layout.k(stage), T::kKeyBytes, "K", stage);
     name_shared(layout.v(stage), T::kKeyBytes, "V", stage);
-    name_shared(layout.full_k(stage), 8, "full K", stage);
-    name_shared(layout.empty_k(stage), 8, "empty K", stage);
-    name_shared(layout.full_v(stage), 8, "full V", stage);
-    name_shared(layout.empty_v(stage), 8, "empty V", stage);
   }
+  layout.ring_q().name("full Q", "empty Q");
+  layout.ring_k().name("full K", "empty K");
+  layout.ring_v().name("full V", "empty V");
   return layout;
 }
 
-/// The next tile of K or V: the number of tiles before it gives its stage and the parity of its phase.
+/// Requests all panels of a tile of `rows` rows from TMA.
 template <class T>
-struct Turn {
-  int number = 0;
-
-  __device__ __forceinline__ int stage() const {
-    return static_cast<int>(static_cast<unsigned>(number) % T::kStages);
+__device__ __forceinline__ void fetch_panels(const TensorMap& map, unsigned tile, int rows,
+                                             unsigned full, int row, int head) {
+  for (int panel = 0; panel < T::kPanels; ++panel) {
+    fetch(map, tile + static_cast<unsigned>(panel * rows * kPanelBytes), full,
+          panel * kPanelColumns, row, head);
   }
-  __device__ __forceinline__ unsigned parity() const {
-    return static_cast<unsigned>(number) / T::kStages % 2;
-  }
-};
-
-/// This warp is done with the data that the barrier guards.
-__device__ __forceinline__ void release(unsigned barrier) {
-  if (threadIdx.x % 32 == 0) arrive(barrier);
 }
 
 // ---- arguments of a launch ------------------------------------------------------------------------
@@ -136,8 +128,7 @@ struct Place {
   KeyTiles keys;
 };
 template <class T>
-__device__ __forceinline__ Place place_of(const Task& task, int number) {
-  const QueryTile tile = task.order.place(number);
+__device__ __forceinline__ Place place_of(const Task& task, const QueryTile& tile) {
   const int row = tile.tile * T::kSizes.rows();
   const int end = min(row + T::kSizes.rows(), task.rule.length);
   return {tile.head, row, tiles_seen(task.rule, row, end - 1, T::kKeys)};
@@ -241,19 +232,16 @@ __device__ __forceinline__ void weigh(typename T::Scores& s, Rows& rows, float (
                                       const float (&tile)[2], float scale) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const float before = rows.maximum[half];
-    const float now = fmaxf(before, tile[half]);
-    // −∞ − (−∞) would be NaN; with any finite reference, 2^−∞ is 0 as it should be.
-    const float base = kMasked && now == -INFINITY ? 0.0f : now * scale;
-    rescale[half] = exp2_approximate(fmaf(before, scale, -base));
-    rows.maximum[half] = now;
+    const auto step =
+        simt::raise_maximum<simt::BinaryExp, !kMasked>(rows.maximum[half], tile[half], scale);
+    rescale[half] = step.rescale;
     float even = 0;
     float odd = 0;
 #pragma unroll
     for (int j = 0; j < T::kKeys / 8; ++j) {
       float* two = &s[4 * j + 2 * half];
-      two[0] = exp2_approximate(fmaf(two[0], scale, -base));
-      two[1] = exp2_approximate(fmaf(two[1], scale, -base));
+      two[0] = step.weight(two[0], scale);
+      two[1] = step.weight(two[1], scale);
       even += two[0];
       odd += two[1];
     }
@@ -309,27 +297,27 @@ __device__ __forceinline__ void stage_outputs(const typename T::Outputs& o, unsi
 
 /// Stores O through shared memory by TMA, which skips rows past the last query. Returns immediately: TMA reads while
 /// the warpgroup works on its next tile. FP32 takes two rounds.
-template <class T, class Out, class Tape>
+template <class T, class Out, class Tape = simt::NoTape>
 __device__ __forceinline__ void store_outputs(const TensorMap& map, const typename T::Outputs& o,
                                               const Layout<T>& layout, int consumer, int row,
-                                              int head, const Tape& tape) {
+                                              int head, const Tape& tape = {}) {
   constexpr int kColumns = kPanelBytes / static_cast<int>(sizeof(Out));  // of a box
   constexpr int kParts = T::kHeadDim / kColumns;
   const int meeting = 1 + T::kConsumers + consumer;
   const bool speaks = threadIdx.x % kWarpgroup == 0;
 #pragma unroll
   for (int first = 0; first < kParts; first += T::kPanels) {
-    if (speaks && !tape.does(Fault::no_store_wait)) store_wait<0>();
+    if (speaks && !does(tape, Fault::no_store_wait)) store_wait<0>();
     // The previous contents must have been read before they are overwritten …
-    if (!tape.does(Fault::no_write_meeting)) named_barrier_sync(meeting, kWarpgroup);
+    if (!does(tape, Fault::no_write_meeting)) named_barrier_sync(meeting, kWarpgroup);
 #pragma unroll
     for (int i = 0; i < T::kPanels; ++i) {
       stage_outputs<T>(o, layout.o(consumer) + static_cast<unsigned>(i * kBoxBytes),
                        (first + i) * kColumns / 8, Out{});
     }
-    if (!tape.does(Fault::missing_fence)) publish_to_async_proxy();
+    if (!does(tape, Fault::missing_fence)) publish_to_async_proxy();
     // … and all threads must have written before TMA reads.
-    if (!tape.does(Fault::no_store_meeting)) named_barrier_sync(meeting, kWarpgroup);
+    if (!does(tape, Fault::no_store_meeting)) named_barrier_sync(meeting, kWarpgroup);
     if (!speaks) continue;
     for (int i = 0; i < T::kPanels; ++i) {
       store(map, layout.o(consumer) + static_cast<unsigned>(i * kBoxBytes), (first + i) * kColumns,
@@ -338,53 +326,5 @@ __device__ __forceinline__ void store_outputs(const TensorMap& map, const typena
     store_commit();
   }
 }
-
-// ---- recording ------------------------------------------------------------------------------------
-
-/// A timed kernel records nothing and has no faults.
-struct Timed {
-  static constexpr bool kRecords = false;
-
-  __device__ __forceinline__ void note(int, int) const {}
-  __device__ __forceinline__ constexpr bool does(Fault) const { return false; }
-};
-
-/// In an explained kernel the first thread of each warpgroup of the chosen block records the clock of each event,
-/// and the lanes that hold the chosen row record its values.
-struct Explained {
-  static constexpr bool kRecords = true;
-
-  simt::Global<long long> clocks;  ///< kSites rows of `numbers`
-  simt::Global<float> rows;        ///< `numbers` of kRowFields
-  int numbers;
-  int block;
-  int row;  ///< of the block's tile of queries
-  Fault fault;
-
-  __device__ __forceinline__ bool chosen() const { return static_cast<int>(blockIdx.x) == block; }
-  __device__ __forceinline__ void note(int site, int number) const {
-    if (chosen() && threadIdx.x % kWarpgroup == 0) seen(site, number);
-  }
-  __device__ __forceinline__ void seen(int site, int number) const {
-    clocks[site * numbers + number] = cycles();
-  }
-  /// Whether the calling thread has the chosen row, as row `half` of its two.
-  __device__ __forceinline__ bool has_row(int consumer, int half) const {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int mine = consumer * kRowsOfGroup +
-                     static_cast<int>(threadIdx.x) % kWarpgroup / 32 * 16 + half * 8 + lane / 4;
-    return chosen() && mine == row && lane % 4 == 0;
-  }
-  __device__ __forceinline__ void note_row(int number, RowField field, float value) const {
-    rows[number * kRowFields + field] = value;
-  }
-  __device__ __forceinline__ bool does(Fault what) const {
-#if defined(__CUDACC__)
-    // A wait that may be omitted would keep the compiler from running products asynchronously.
-    if (what > Fault::last_of_knob) return false;
-#endif
-    return fault == what;
-  }
-};
 
 }  // namespace tilestep::flash_attention_3::SIMT_BACKEND

@@ -32,31 +32,15 @@ __device__ __forceinline__ void begin(const Layout<T>& layout, const Tape& tape)
   if (threadIdx.x == 0) {
     barrier_init(layout.full_k(), 1);
     barrier_init(layout.full_v(), 1);
-    for (int stage = 0; stage < T::kStages; ++stage) {
-      barrier_init(layout.full_q(stage), 1);
-      barrier_init(layout.empty_q(stage), kReaders);
-    }
-    for (int stage = 0; stage < T::kGradientStages; ++stage) {
-      barrier_init(layout.full_do(stage), 1);
-      barrier_init(layout.empty_do(stage), kReaders);
-    }
-    if (!tape.does(Fault::no_publish)) publish_barriers();
+    layout.ring_q().init(kReaders);
+    layout.ring_do().init(kReaders);
+    if (!does(tape, Fault::no_publish)) publish_barriers();
   }
   // No thread may wait or arrive at a barrier before it is initialized.
-  if (!tape.does(Fault::no_meeting)) __syncthreads();
+  if (!does(tape, Fault::no_meeting)) __syncthreads();
 }
 
 // ---- producer -------------------------------------------------------------------------------------
-
-/// All panels of a tile of `rows` rows.
-template <class T>
-__device__ __forceinline__ void fetch_tile(const TensorMap& map, unsigned tile, int rows,
-                                           unsigned full, int row, int head) {
-  for (int panel = 0; panel < T::kPanels; ++panel) {
-    fetch(map, tile + static_cast<unsigned>(panel * rows * kPanelBytes), full,
-          panel * kPanelColumns, row, head);
-  }
-}
 
 /// The one thread that copies.
 template <class T, class Tape>
@@ -65,33 +49,30 @@ __device__ __forceinline__ void produce(const TensorMaps& maps, const Task& task
   constexpr TileSizes kSizes = T::kSizes;
   Walk walk = walk_of<T>(task);
   arrive_expecting(layout.full_k(), kSizes.key_bytes());
-  fetch_tile<T>(maps.k, layout.k(), kKeys, layout.full_k(), walk.key, walk.head);
+  fetch_panels<T>(maps.k, layout.k(), kKeys, layout.full_k(), walk.key, walk.head);
   arrive_expecting(layout.full_v(), kSizes.key_bytes());
-  fetch_tile<T>(maps.v, layout.v(), kKeys, layout.full_v(), walk.key, walk.head);
-  Ring<T::kStages> q;
-  Ring<T::kGradientStages> d_o;
-  for (int i = 0; i < walk.total; ++i) {
+  fetch_panels<T>(maps.v, layout.v(), kKeys, layout.full_v(), walk.key, walk.head);
+  const auto q = layout.ring_q();
+  const auto d_o = layout.ring_do();
+  for (Turn turn; turn.number < walk.total; ++turn.number) {
     const int row = walk.tile * T::kQueries;
     // dO's stage is free first: dV is done before dK.
-    tape.note(kWaitsEmptyDo, i);
-    if (!tape.does(Fault::skip_empty_gradient)) {
-      wait_for(layout.empty_do(d_o.stage), d_o.parity ^ 1);
-    }
-    const unsigned full_do = layout.full_do(d_o.stage);
-    arrive_expecting(full_do, kSizes.query_bytes());
-    fetch_tile<T>(maps.d_o, layout.d_o(d_o.stage), T::kQueries, full_do, row, walk.query_head);
-    tape.note(kCopiesDo, i);
-    d_o.next();
+    clock(tape, kWaitsEmptyDo, turn.number);
+    if (!does(tape, Fault::skip_empty_gradient)) d_o.producer_acquire(turn);
+    const int stage_do = d_o.stage(turn);
+    arrive_expecting(d_o.full(stage_do), kSizes.query_bytes());
+    fetch_panels<T>(maps.d_o, layout.d_o(stage_do), T::kQueries, d_o.full(stage_do), row,
+                    walk.query_head);
+    clock(tape, kCopiesDo, turn.number);
 
-    tape.note(kWaitsEmptyQ, i);
-    if (!tape.does(Fault::skip_empty_query)) wait_for(layout.empty_q(q.stage), q.parity ^ 1);
-    const unsigned full_q = layout.full_q(q.stage);
-    arrive_expecting(full_q, kSizes.query_bytes() + kSizes.row_bytes());
-    fetch_tile<T>(maps.q, layout.q(q.stage), T::kQueries, full_q, row, walk.query_head);
-    fetch(maps.rows, layout.rows(q.stage), full_q, 0,
+    clock(tape, kWaitsEmptyQ, turn.number);
+    if (!does(tape, Fault::skip_empty_query)) q.producer_acquire(turn);
+    const int stage_q = q.stage(turn);
+    arrive_expecting(q.full(stage_q), kSizes.query_bytes() + kSizes.row_bytes());
+    fetch_panels<T>(maps.q, layout.q(stage_q), T::kQueries, q.full(stage_q), row, walk.query_head);
+    fetch(maps.rows, layout.rows(stage_q), q.full(stage_q), 0,
           walk.query_head * task.query_tiles + walk.tile);
-    tape.note(kCopiesQ, i);
-    q.next();
+    clock(tape, kCopiesQ, turn.number);
     walk.next();
   }
 }
@@ -105,15 +86,15 @@ __device__ __forceinline__ void add_query_sums(const TensorMaps& maps, const Tas
                                                const Tape& tape) {
   Walk walk = walk_of<T>(task);
   for (int i = 0; i < walk.total; ++i) {
-    if (!tape.does(Fault::no_dq_free)) named_barrier_arrive(kDqFree + consumer, kHandOver);
-    if (!tape.does(Fault::no_dq_full_wait)) named_barrier_sync(kDqFull + consumer, kHandOver);
+    if (!does(tape, Fault::no_dq_free)) named_barrier_arrive(kDqFree + consumer, kHandOver);
+    if (!does(tape, Fault::no_dq_full_wait)) named_barrier_sync(kDqFull + consumer, kHandOver);
     if (threadIdx.x % 32 == 0) {
       const int tile = walk.query_head * task.query_tiles + walk.tile;
-      tape.note(kAddsDq + consumer * kConsumerSites, i);
+      clock<32>(tape, kAddsDq + consumer * kConsumerSites, i);
       reduce_add(maps.dq, layout.dq(consumer), 0, (tile * kConsumers + consumer) * kPieceRows);
       store_commit();
-      if (!tape.does(Fault::no_add_wait)) store_wait<0>();
-      tape.note(kAddedDq + consumer * kConsumerSites, i);
+      if (!does(tape, Fault::no_add_wait)) store_wait<0>();
+      clock<32>(tape, kAddedDq + consumer * kConsumerSites, i);
     }
     __syncwarp();
     walk.next();
@@ -132,51 +113,52 @@ struct Consumer {
   int key;  ///< the warpgroup's first
   Walk walk;
   int number = 0;  ///< tile of queries
-  Ring<T::kStages> q = {};
-  int stage_before = 0;  ///< of the tile before
-  Ring<T::kGradientStages> d_o = {};
+  Turn turn_q = {}, turn_do = {};
 
   __device__ __forceinline__ void note(Site site, int which) const {
-    tape.note(site + consumer * kConsumerSites, which);
+    clock(tape, site + consumer * kConsumerSites, which);
   }
+
+  __device__ __forceinline__ int stage_q() const { return layout.ring_q().stage(turn_q); }
+  __device__ __forceinline__ int stage_do() const { return layout.ring_do().stage(turn_do); }
 
   // ---- products: one group each ----
   /// S^T of the tile `which`, this one or the next.
   __device__ __forceinline__ void multiply_keys(typename T::Scores& s, int which) const {
-    if (!tape.does(Fault::skip_query_wait)) wait_for(layout.full_q(q.stage), q.parity);
+    if (!does(tape, Fault::skip_query_wait)) layout.ring_q().consumer_wait(turn_q);
     note(kIssuesS, which);
     wgmma_begin();
-    issue_scores<T>(s, layout.k(), layout.q(q.stage), consumer);  // [step: issues-s]
+    issue_scores<T>(s, layout.k(), layout.q(stage_q()), consumer);  // [step: issues-s]
     wgmma_commit();
   }
   __device__ __forceinline__ void multiply_values(typename T::Scores& dp) const {
-    if (!tape.does(Fault::skip_gradient_wait)) wait_for(layout.full_do(d_o.stage), d_o.parity);
+    if (!does(tape, Fault::skip_gradient_wait)) layout.ring_do().consumer_wait(turn_do);
     note(kIssuesDp, number);
     wgmma_begin();
-    issue_scores<T>(dp, layout.v(), layout.d_o(d_o.stage), consumer);  // [step: issues-dp]
+    issue_scores<T>(dp, layout.v(), layout.d_o(stage_do()), consumer);  // [step: issues-dp]
     wgmma_commit();
   }
   __device__ __forceinline__ void add_to_dv(typename T::Outputs& dv,
                                             const typename T::Weights& p) const {
     note(kIssuesDv, number);
     wgmma_begin();
-    issue_outputs<T>(dv, p, layout.d_o(d_o.stage));  // [step: issues-dv]
+    issue_outputs<T>(dv, p, layout.d_o(stage_do()));  // [step: issues-dv]
     wgmma_commit();
-    if (tape.does(Fault::early_gradient_release)) release(layout.empty_do(d_o.stage));
+    if (does(tape, Fault::early_gradient_release)) layout.ring_do().consumer_release(stage_do());
   }
   __device__ __forceinline__ void add_to_dk(typename T::Outputs& dk,
                                             const typename T::Weights& ds) const {
     note(kIssuesDk, number);
     wgmma_begin();
-    issue_outputs<T>(dk, ds, layout.q(q.stage));  // [step: issues-dk]
+    issue_outputs<T>(dk, ds, layout.q(stage_q()));  // [step: issues-dk]
     wgmma_commit();
-    if (tape.does(Fault::early_query_release)) release(layout.empty_q(q.stage));
+    if (does(tape, Fault::early_query_release)) layout.ring_q().consumer_release(stage_q());
   }
   /// Once all have written their part of dS.
   __device__ __forceinline__ void multiply_scores(typename T::QuerySums& dq) const {
     note(kWaitsDs, number);
     // With two tiles of dS, all have waited for this warpgroup since it last multiplied the other one.
-    if (!tape.does(Fault::no_ds_meeting)) named_barrier_sync(kMeetAll, kConsumers * kWarpgroup);
+    if (!does(tape, Fault::no_ds_meeting)) named_barrier_sync(kMeetAll, kConsumers * kWarpgroup);
     note(kIssuesDq, number);
     wgmma_begin();
     issue_query_sums<T>(dq, layout.ds(number % 2), layout.k(), consumer);  // [step: issues-dq]
@@ -187,7 +169,7 @@ struct Consumer {
   /// Once all but the newest kPending groups are done, turns S into P.
   template <int kPending>
   __device__ __forceinline__ void soften(typename T::Scores& s) const {
-    if (!tape.does(Fault::no_score_wait)) wgmma_wait<kPending>();
+    if (!does(tape, Fault::no_score_wait)) wgmma_wait<kPending>();
     settle(s);
     note(kDoneS, number);
     const int query = walk.tile * T::kQueries;
@@ -195,7 +177,7 @@ struct Consumer {
     if (!all_seen(task.rule, query, query + T::kQueries - 1, key, key + kRowsOfGroup - 1)) {
       hide<T>(s, task.rule, key, query);  // [step: masks]
     }
-    weigh<T>(s, layout.rows(q.stage), task.scale_log2);  // [step: weights]
+    weigh<T>(s, layout.rows(stage_q()), task.scale_log2);  // [step: weights]
     settle(s);  // here, not where they are used: products are in flight in between
   }
   /// The same for dP, turned into dS, in registers and in shared memory.
@@ -203,14 +185,14 @@ struct Consumer {
   __device__ __forceinline__ void derive(typename T::Weights& ds, typename T::Scores& dp,
                                          const typename T::Scores& s,
                                          const typename T::Weights& p) const {
-    if (!tape.does(Fault::no_weight_wait)) wgmma_wait<kPending>();
+    if (!does(tape, Fault::no_weight_wait)) wgmma_wait<kPending>();
     settle(dp);
     note(kDoneDp, number);
-    differentiate<T>(dp, s, p, layout.rows(q.stage));  // [step: derives]
+    differentiate<T>(dp, s, p, layout.rows(stage_q()));  // [step: derives]
     pack_weights<T>(ds, dp);
     settle_all(ds);
     stage_scores<T>(layout.ds(number % 2), ds, consumer);
-    if (!tape.does(Fault::no_ds_fence)) publish_to_async_proxy();
+    if (!does(tape, Fault::no_ds_fence)) publish_to_async_proxy();
     note(kStoresDs, number);
   }
   __device__ __forceinline__ static void settle_all(typename T::Weights& weights) {
@@ -220,29 +202,29 @@ struct Consumer {
 
   // ---- what leaves ----
   __device__ __forceinline__ void hand_over(const typename T::QuerySums& dq) const {
-    if (!tape.does(Fault::no_dq_free_wait)) named_barrier_sync(kDqFree + consumer, kHandOver);
+    if (!does(tape, Fault::no_dq_free_wait)) named_barrier_sync(kDqFree + consumer, kHandOver);
     stage_query_sums<T>(layout.dq(consumer), dq);
-    if (!tape.does(Fault::no_dq_fence)) publish_to_async_proxy();
+    if (!does(tape, Fault::no_dq_fence)) publish_to_async_proxy();
     note(kStoresDq, number);
-    if (!tape.does(Fault::no_dq_full)) named_barrier_arrive(kDqFull + consumer, kHandOver);
+    if (!does(tape, Fault::no_dq_full)) named_barrier_arrive(kDqFull + consumer, kHandOver);
   }
   /// Q's stage of the tile before the next one.
   __device__ __forceinline__ void release_queries(int which) const {
-    if (!tape.does(Fault::no_query_release) && !tape.does(Fault::early_query_release)) {
-      release(layout.empty_q(stage_before));
+    if (!does(tape, Fault::no_query_release) && !does(tape, Fault::early_query_release)) {
+      const auto ring = layout.ring_q();
+      ring.consumer_release(ring.stage({turn_q.number - 1}));
     }
     note(kReleases, which);
   }
   /// From now on Q means the next tile's.
   __device__ __forceinline__ void next_queries() {
-    stage_before = q.stage;
-    q.next();
+    ++turn_q.number;
   }
   __device__ __forceinline__ void release_gradients() {
-    if (!tape.does(Fault::no_gradient_release) && !tape.does(Fault::early_gradient_release)) {
-      release(layout.empty_do(d_o.stage));
+    if (!does(tape, Fault::no_gradient_release) && !does(tape, Fault::early_gradient_release)) {
+      layout.ring_do().consumer_release(stage_do());
     }
-    d_o.next();
+    ++turn_do.number;
   }
   /// For dK or dV.
   template <int kPending>
@@ -252,7 +234,7 @@ struct Consumer {
   }
   template <int kPending>
   __device__ __forceinline__ void wait_for_sums(typename T::QuerySums& dq) const {
-    if (!tape.does(Fault::no_query_sum_wait)) wgmma_wait<kPending>();
+    if (!does(tape, Fault::no_query_sum_wait)) wgmma_wait<kPending>();
     settle(dq);
     note(kDoneDq, number);
   }
@@ -317,12 +299,12 @@ __device__ __forceinline__ void store_sums(const TensorMaps& maps, Consumer<T, T
                                            Sums<T>& sums) {
   stage_outputs<T>(sums.dv, c.layout.v(), c.consumer, 1.0f);
   // All consumers multiply all of K.
-  if (!c.tape.does(Fault::no_key_meeting)) {
+  if (!does(c.tape, Fault::no_key_meeting)) {
     named_barrier_sync(kMeetAll, kConsumers * kWarpgroup);
   }
   stage_outputs<T>(sums.dk, c.layout.k(), c.consumer, c.task.scale);
-  if (!c.tape.does(Fault::no_store_fence)) publish_to_async_proxy();
-  if (!c.tape.does(Fault::no_store_meeting)) {
+  if (!does(c.tape, Fault::no_store_fence)) publish_to_async_proxy();
+  if (!does(c.tape, Fault::no_store_meeting)) {
     named_barrier_sync(kMeetGroup + c.consumer, kWarpgroup);
   }
   if (threadIdx.x % kWarpgroup != 0) return;
@@ -332,7 +314,7 @@ __device__ __forceinline__ void store_sums(const TensorMaps& maps, Consumer<T, T
     store(maps.dk, c.layout.k() + box, panel * kPanelColumns, c.key, c.walk.head);
   }
   store_commit();
-  if (!c.tape.does(Fault::no_store_wait)) store_wait<0>();
+  if (!does(c.tape, Fault::no_store_wait)) store_wait<0>();
 }
 
 /// A consumer warpgroup.
@@ -342,8 +324,8 @@ __device__ __forceinline__ void consume(const TensorMaps& maps, const Task& task
   const Walk walk = walk_of<T>(task);
   Consumer<T, Tape> c{layout, task, tape, consumer, walk.key + consumer * kRowsOfGroup, walk};
   Sums<T> sums = {};
-  if (!tape.does(Fault::skip_key_wait)) wait_for(layout.full_k(), 0);
-  if (!tape.does(Fault::skip_value_wait)) wait_for(layout.full_v(), 0);
+  if (!does(tape, Fault::skip_key_wait)) wait_for(layout.full_k(), 0);
+  if (!does(tape, Fault::skip_value_wait)) wait_for(layout.full_v(), 0);
   if (walk.total > 0) {
     typename T::Scores s;
     typename T::Weights ds;

@@ -2,7 +2,7 @@
 
 /// \file
 /// Building blocks of the backward kernel for Hopper: the layout of shared memory, its products, weights and their
-/// gradients, the store of accumulators, and the recording of events.
+/// gradients, the store of accumulators.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +13,9 @@
 namespace tilestep::attention_backward::hopper::SIMT_BACKEND {
 
 using namespace simt::hopper;
+using flash_3::SIMT_BACKEND::does;
+using flash_3::SIMT_BACKEND::fetch_panels;
 using flash_3::SIMT_BACKEND::kAllLanes;
-using flash_3::SIMT_BACKEND::release;
 
 /// A kernel's compile-time constants. `kRounded`: dS is computed from dV's weights, rounded to the format, which
 /// takes fewer registers than FP32 weights.
@@ -31,6 +32,8 @@ struct Tile {
   static constexpr int kProducerRegisters = 24, kConsumerRegisters = 240;
   static_assert(kQueries / kRowsOfGroup * kPanels == kConsumers, "dQ is 64 × 64 for each of them");
 
+  using RingOfQ = Ring<Count<kStages>>;
+  using RingOfDo = Ring<Count<kGradientStages>>;
   using Scores = float[kQueries / 2];          ///< of S^T or dP^T, 64 keys × kQueries
   using Weights = unsigned[kQueries / 16][4];  ///< the same as A's fragments
   using Outputs = float[kDim / 2];             ///< of dK or dV, 64 keys × kDim
@@ -70,15 +73,9 @@ struct Layout {
   }
   __device__ __forceinline__ unsigned full_k() const { return barrier(0); }
   __device__ __forceinline__ unsigned full_v() const { return barrier(1); }
-  __device__ __forceinline__ unsigned full_q(int stage) const { return barrier(2 + stage); }
-  __device__ __forceinline__ unsigned empty_q(int stage) const {
-    return full_q(T::kStages + stage);
-  }
-  __device__ __forceinline__ unsigned full_do(int stage) const {
-    return full_q(2 * T::kStages + stage);
-  }
-  __device__ __forceinline__ unsigned empty_do(int stage) const {
-    return full_do(T::kGradientStages + stage);
+  __device__ __forceinline__ typename T::RingOfQ ring_q() const { return {barrier(2)}; }
+  __device__ __forceinline__ typename T::RingOfDo ring_do() const {
+    return {barrier(2 + 2 * T::kStages)};
   }
 };
 
@@ -100,27 +97,14 @@ __device__ __forceinline__ Layout<T> lay_out() {
   for (int stage = 0; stage < T::kStages; ++stage) {
     name_shared(layout.q(stage), kSizes.query_bytes(), "Q", stage);
     name_shared(layout.rows(stage), kSizes.row_bytes(), "log-sum-exp and D", stage);
-    name_shared(layout.full_q(stage), 8, "full Q", stage);
-    name_shared(layout.empty_q(stage), 8, "empty Q", stage);
   }
   for (int stage = 0; stage < T::kGradientStages; ++stage) {
     name_shared(layout.d_o(stage), kSizes.query_bytes(), "dO", stage);
-    name_shared(layout.full_do(stage), 8, "full dO", stage);
-    name_shared(layout.empty_do(stage), 8, "empty dO", stage);
   }
+  layout.ring_q().name("full Q", "empty Q");
+  layout.ring_do().name("full dO", "empty dO");
   return layout;
 }
-
-/// Position in a ring of kStages: the stage, and the parity of its phase.
-template <int kStages>
-struct Ring {
-  int stage = 0;
-  unsigned parity = 0;
-
-  __device__ __forceinline__ void next() {
-    if (++stage == kStages) stage = 0, parity ^= 1;
-  }
-};
 
 // ---- arguments of a launch ------------------------------------------------------------------------
 
@@ -345,36 +329,5 @@ __device__ __forceinline__ void stage_outputs(typename T::Outputs& o, unsigned t
         panel * kPanelColumns / 8, std::uint16_t{});
   }
 }
-
-// ---- recording ------------------------------------------------------------------------------------
-
-/// A timed kernel records nothing and has no faults.
-struct Timed {
-  __device__ __forceinline__ void note(int, int) const {}
-  __device__ __forceinline__ constexpr bool does(Fault) const { return false; }
-};
-
-/// In an explained kernel the first thread of a warpgroup, or of a warp that adds, of the chosen block records
-/// the clock of each event.
-struct Explained {
-  simt::Global<long long> clocks;  ///< kSites rows of `numbers`
-  int numbers;
-  int block;
-  Fault fault;
-
-  __device__ __forceinline__ void note(int site, int number) const {
-    const bool speaks = threadIdx.x % (threadIdx.x < kWarpgroup ? 32 : kWarpgroup) == 0;
-    if (speaks && static_cast<int>(blockIdx.x) == block && number < numbers) {
-      clocks[site * numbers + number] = cycles();
-    }
-  }
-  __device__ __forceinline__ bool does([[maybe_unused]] Fault what) const {
-#if defined(__CUDACC__)
-    return false;  // a wait that may be omitted would keep the compiler from running products asynchronously
-#else
-    return fault == what;
-#endif
-  }
-};
 
 }  // namespace tilestep::attention_backward::hopper::SIMT_BACKEND

@@ -139,7 +139,7 @@ void with_tile(const Problem& problem, Run run) {
 inline void backward_timed(simt::Device& device, const Problem& problem, const Arrays& arrays) {
   check(device.info(), problem);
   with_tile(problem, [&](auto tile) {
-    start<typename decltype(tile)::type>(device, problem, arrays, Timed{});
+    start<typename decltype(tile)::type>(device, problem, arrays, simt::NoTape{});
   });
 }
 
@@ -149,18 +149,16 @@ inline simt::Resources resources_of(simt::Device& device, const Problem& problem
   simt::Resources resources;
   with_tile(problem, [&](auto tile) {
     using T = typename decltype(tile)::type;
-    resources =
-        simt::resources_of(launch_of<T>(order_of(problem, kHeadsTogether)), backward<T, Timed>);
+    resources = simt::resources_of(launch_of<T>(order_of(problem, kHeadsTogether)),
+                                   backward<T, simt::NoTape>);
   });
   return resources;
 }
 
-/// The same sums, and what happened. Throws as backward_timed.
+/// The same sums, and the clock of each Site. Throws as backward_timed.
 inline void backward_explained(simt::Device& device, const Problem& problem, const Arrays& arrays,
-                               const Explanation& what) {
+                               const simt::Tape& tape) {
   check(device.info(), problem);
-  assert(what.clocks.count == numeric::elements_of(kSites, what.numbers));
-  const Explained tape{simt::global(what.clocks, "clocks"), what.numbers, what.block, what.fault};
   with_tile(problem, [&](auto tile) {
     start<typename decltype(tile)::type>(device, problem, arrays, tape);
   });

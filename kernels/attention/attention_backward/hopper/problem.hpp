@@ -26,15 +26,6 @@ struct Arrays {
   simt::Span<std::uint16_t> dq, dk, dv;
   simt::Span<float> rows, sums;
 };
-/// What an explained kernel is told besides. `clocks`: kSites rows of `numbers`; what does not happen is left as it
-/// is.
-struct Explanation {
-  int block = 0;  ///< whose steps are noted
-  Fault fault = Fault::none;
-  int numbers = 0;
-  simt::Span<long long> clocks;
-};
-
 /// Tiles of the timed kernels. Their products come in the order `dq_first`: the fastest of the three on an H200.
 constexpr TileSizes timed_sizes(int head_dim) {
   return head_dim == 64 ? TileSizes{64, 128, 2, 2} : TileSizes{128, 64, 2, 2};

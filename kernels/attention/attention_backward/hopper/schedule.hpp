@@ -143,6 +143,7 @@ inline constexpr int kSites = kIssuesS + kConsumers * kConsumerSites;
 /// Omissions of an explained kernel, only under emulation: each wait, fence and release, for tests.
 enum class Fault {
   none,
+  last_of_knob = none,
   no_publish,          ///< TMA is not told of the barriers
   no_meeting,          ///< no thread waits for the barriers' initialization
   skip_key_wait,       ///< a consumer does not wait for K

@@ -97,7 +97,7 @@ template <class T>
 Outcome tiled_outcome(simt::Device& device, const Problem& p, const Given& in, const Exact& exact,
                       int together, int stagger) {
   return outcome_of(device, p, in, exact, T::kSizes, [&](const Arrays& arrays) {
-    SIMT_BACKEND::start<T>(device, p, arrays, SIMT_BACKEND::Timed{}, together, stagger);
+    SIMT_BACKEND::start<T>(device, p, arrays, simt::NoTape{}, together, stagger);
   });
 }
 
@@ -107,7 +107,11 @@ inline Outcome explained_outcome(simt::Device& device, const Problem& p, const G
   const int numbers = query_tiles_of(p, sizes.queries) * (p.heads / p.kv_heads);
   auto clocks = unwritten<long long>(device, numeric::elements_of(kSites, numbers));
   Outcome out = outcome_of(device, p, in, exact, sizes, [&](const Arrays& arrays) {
-    SIMT_BACKEND::backward_explained(device, p, arrays, {block, fault, numbers, clocks.span()});
+    SIMT_BACKEND::backward_explained(device, p, arrays,
+                                     {.clocks = clocks.span(),
+                                      .numbers = numbers,
+                                      .chosen_block = block,
+                                      .fault = static_cast<int>(fault)});
   });
   out.clocks = clocks.download();
   out.numbers = numbers;
