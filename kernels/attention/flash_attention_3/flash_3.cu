@@ -29,10 +29,10 @@ __device__ __forceinline__ void begin(const Layout<T>& layout, const Tape& tape 
     layout.ring_q().init(kReaders);
     layout.ring_k().init(kReaders);
     layout.ring_v().init(kReaders);
-    if (!does(tape, Fault::no_publish)) publish_barriers();
+    if (!omits(tape, Fault::no_publish)) publish_barriers();
   }
   // No thread may wait or arrive at a barrier before it is initialized.
-  if (!does(tape, Fault::no_meeting)) __syncthreads();
+  if (!omits(tape, Fault::no_meeting)) __syncthreads();
 }
 
 /// Calls `run(turn, tile)` for each tile of queries that the block takes.
@@ -53,7 +53,7 @@ __device__ __forceinline__ void fetch_queries(const TensorMap& map, const Layout
                                               Turn turn, int row, int head, const Tape& tape = {}) {
   const auto ring = layout.ring_q();
   clock(tape, site_of(What::waits_empty_q), turn.number);
-  if (!does(tape, Fault::skip_empty_query)) ring.producer_acquire(turn);
+  if (!omits(tape, Fault::skip_empty_query)) ring.producer_acquire(turn);
   arrive_expecting(ring.full(0), T::kConsumers * T::kQueryBytes);
   for (int consumer = 0; consumer < T::kConsumers; ++consumer) {
     fetch_panels<T>(map, layout.q(consumer), kRowsOfGroup, ring.full(0),
@@ -70,7 +70,7 @@ __device__ __forceinline__ void fetch_keys(const TensorMaps& maps, const Layout<
   const int stage = ring.stage(turn);
   const unsigned tile = kOfV ? layout.v(stage) : layout.k(stage);
   clock(tape, site_of(kOfV ? What::waits_empty_v : What::waits_empty_k), turn.number);
-  if (!does(tape, kOfV ? Fault::skip_empty_value : Fault::skip_empty_key)) {
+  if (!omits(tape, kOfV ? Fault::skip_empty_value : Fault::skip_empty_key)) {
     ring.producer_acquire(turn);  // [step: waits-empty]
   }
   arrive_expecting(ring.full(stage), T::kKeyBytes);
@@ -137,25 +137,25 @@ struct Consumer {
 
   // ---- waits and releases ----
   __device__ __forceinline__ void wait_for_queries(Turn turn) const {
-    if (!does(tape, Fault::skip_query_wait)) layout.ring_q().consumer_wait(turn);
+    if (!omits(tape, Fault::skip_query_wait)) layout.ring_q().consumer_wait(turn);
   }
   __device__ __forceinline__ void wait_for_keys() const {
     note(What::waits_k, turn_k.number);
-    if (!does(tape, Fault::skip_key_wait))
+    if (!omits(tape, Fault::skip_key_wait))
       layout.ring_k().consumer_wait(turn_k);  // [step: waits-k]
   }
   __device__ __forceinline__ void wait_for_values() const {
     note(What::waits_v, turn_v.number);
-    if (!does(tape, Fault::skip_value_wait)) {
+    if (!omits(tape, Fault::skip_value_wait)) {
       layout.ring_v().consumer_wait(turn_v);  // [step: waits-v]
     }
   }
   __device__ __forceinline__ void release_queries() const {
-    if (!does(tape, Fault::early_query_release)) layout.ring_q().consumer_release(0);
+    if (!omits(tape, Fault::early_query_release)) layout.ring_q().consumer_release(0);
   }
   __device__ __forceinline__ void release_keys() {
     const auto ring = layout.ring_k();
-    if (!does(tape, Fault::no_key_release) && !does(tape, Fault::early_key_release)) {
+    if (!omits(tape, Fault::no_key_release) && !omits(tape, Fault::early_key_release)) {
       ring.consumer_release(ring.stage(turn_k));  // [step: releases-k]
     }
     note(What::releases_k, turn_k.number);
@@ -163,7 +163,7 @@ struct Consumer {
   }
   __device__ __forceinline__ void release_values() {
     const auto ring = layout.ring_v();
-    if (!does(tape, Fault::early_value_release)) {
+    if (!omits(tape, Fault::early_value_release)) {
       ring.consumer_release(ring.stage(turn_v));  // [step: releases-v]
     }
     note(What::releases_v, turn_v.number);
@@ -187,32 +187,33 @@ struct Consumer {
   __device__ __forceinline__ void multiply_keys(typename T::Scores& s) const {
     note(What::issues_s, turn_k.number);
     const int stage = layout.ring_k().stage(turn_k);
-    issue_scores<T>(s, layout.q(consumer), layout.k(stage));  // [step: issues-s]
+    issue_product<T::kHeadDim, kRowsOfGroup, T::kKeys>(s, layout.q(consumer),
+                                                       layout.k(stage));  // [step: issues-s]
     wgmma_commit();
     note(What::commits_s, turn_k.number);
-    if (does(tape, Fault::early_query_release) && turn_k.number == 0) {
+    if (omits(tape, Fault::early_query_release) && turn_k.number == 0) {
       layout.ring_q().consumer_release(0);
     }
-    if (does(tape, Fault::early_key_release)) layout.ring_k().consumer_release(stage);
+    if (omits(tape, Fault::early_key_release)) layout.ring_k().consumer_release(stage);
   }
   __device__ __forceinline__ void multiply_values(typename T::Outputs& o,
                                                   const typename T::Weights& weights) const {
     note(What::issues_o, turn_v.number);
     const int stage = layout.ring_v().stage(turn_v);
-    issue_outputs<T>(o, weights, layout.v(stage));  // [step: issues-o]
+    issue_sums<T::kHeadDim>(o, weights, layout.v(stage));  // [step: issues-o]
     wgmma_commit();
     note(What::commits_o, turn_v.number);
-    if (does(tape, Fault::early_value_release)) layout.ring_v().consumer_release(stage);
+    if (omits(tape, Fault::early_value_release)) layout.ring_v().consumer_release(stage);
   }
   /// Waits until all but the newest kPending product groups, S among them, are done.
   template <int kPending>
   __device__ __forceinline__ void wait_for_scores(typename T::Scores& s) const {
-    if (!does(tape, Fault::no_score_wait)) wgmma_wait<kPending>();  // [step: done-s]
+    if (!omits(tape, Fault::no_score_wait)) wgmma_wait<kPending>();  // [step: done-s]
     settle(s);
     note(What::done_s, turn_k.number);
   }
   __device__ __forceinline__ void wait_for_outputs(typename T::Outputs& o) const {
-    if (!does(tape, Fault::no_output_wait)) wgmma_wait<0>();  // [step: done-o]
+    if (!omits(tape, Fault::no_output_wait)) wgmma_wait<0>();  // [step: done-o]
     settle(o);
     note(What::done_o, turn_v.number);
   }
@@ -224,7 +225,7 @@ struct Consumer {
                                          int number) {
     note(What::begins_softmax, number);
     if constexpr (kMasked) {
-      const bool one_more = does(tape, Fault::mask_off_by_one);
+      const bool one_more = omits(tape, Fault::mask_off_by_one);
       hide<T>(s, task.rule, row, tile * T::kKeys, one_more);  // [step: masks]
     }
     float best[2];
@@ -232,7 +233,7 @@ struct Consumer {
     highest<T>(best, s);                                         // [step: maximum]
     weigh<T, kMasked>(s, rows, rescale, best, task.scale_log2);  // [step: weights]
     settle(s);  // here, not where they are used: products are in flight in between
-    for (int half = 0; half < 2 && does(tape, Fault::skip_rescale); ++half) {
+    for (int half = 0; half < 2 && omits(tape, Fault::skip_rescale); ++half) {
       rows.sum[half] += before.sum[half] * (1 - rescale[half]);  // as if it had not been rescaled
       rescale[half] = 1.0f;
     }
@@ -282,7 +283,7 @@ __device__ __forceinline__ void step_alone(Consumer<T, Tape>& c, typename T::Sco
   c.release_keys();
   c.template soften<kMasked>(s, rescale, tile, number);
   c.rescale_outputs(o, rescale);
-  pack_weights<T>(weights, s);
+  pack_weights(weights, s);
   c.wait_for_values();
   wgmma_begin();
   c.multiply_values(o, weights);
@@ -340,7 +341,7 @@ __device__ __forceinline__ void step_in_turn(Consumer<T, Tape>& c, typename T::S
     c.wait_for_outputs(o);
     c.release_values();
   }
-  pack_weights<T>(weights, s);
+  pack_weights(weights, s);
   c.rescale_outputs(o, rescale);
 }
 
@@ -358,7 +359,7 @@ __device__ __forceinline__ void first_step(Consumer<T, Tape>& c, typename T::Sco
   const int number = c.turn_k.number;
   c.release_keys();
   c.template soften<true>(s, rescale, tile, number);
-  pack_weights<T>(weights, s);
+  pack_weights(weights, s);
 }
 /// After the last tile its product with V is left.
 template <class T, class Tape>

@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "kernels/attention/flash_attention_3/schedule.hpp"
-#include "kernels/attention/shared/task.hpp"
 
 namespace tilestep::flash_attention_3 {
 

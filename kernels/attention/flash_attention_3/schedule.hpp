@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "kernels/attention/shared/mask.hpp"
-#include "kernels/attention/shared/step.hpp"
+#include "kernels/attention/shared/task.hpp"
 #include "kernels/base/simt/simt.hpp"
 
 namespace tilestep::flash_attention_3 {

@@ -18,10 +18,10 @@ using namespace simt::hopper;
 
 constexpr unsigned kAllLanes = 0xFFFFFFFFu;
 
-/// Whether the kernel is to be wrong in this way. On a GPU only in those of a knob: a wait that may be omitted would keep
-/// the compiler from running products asynchronously.
+/// Whether the kernel is to leave this out, or to be wrong in this way. On a GPU only what a knob can ask for: a wait
+/// that may be omitted would keep the compiler from running products asynchronously.
 template <class Tape, class Fault>
-__device__ __forceinline__ constexpr bool does(const Tape& tape, Fault what) {
+__device__ __forceinline__ constexpr bool omits(const Tape& tape, Fault what) {
 #if defined(__CUDACC__)
   if (what > Fault::last_of_knob) return false;
 #endif
@@ -136,41 +136,45 @@ __device__ __forceinline__ Place place_of(const Task& task, const QueryTile& til
 
 // ---- products -------------------------------------------------------------------------------------
 
-/// Issues S = Q Kᵀ for the warpgroup's 64 queries.
-template <class T>
-__device__ __forceinline__ void issue_scores(typename T::Scores& s, unsigned q, unsigned k) {
-  const std::uint64_t a = descriptor(q);
-  const std::uint64_t b = descriptor(k);
+constexpr std::uint64_t in_descriptor(int bytes) {
+  return static_cast<std::uint64_t>(bytes / 16);
+}
+
+/// Issues C = A Bᵀ over kDim columns, for 64 rows of a tile A of kRowsA rows and all kRowsB rows of a tile B.
+template <int kDim, int kRowsA, int kRowsB>
+__device__ __forceinline__ void issue_product(float (&c)[kRowsB / 2], unsigned a, unsigned b) {
+  const std::uint64_t of_a = descriptor(a);
+  const std::uint64_t of_b = descriptor(b);
 #pragma unroll
-  for (int step = 0; step < T::kHeadDim / 16; ++step) {
+  for (int step = 0; step < kDim / 16; ++step) {
     constexpr int kSteps = kPanelBytes / kWgmmaBytes;  // of a panel
     const int panel = step / kSteps;
     const int byte = step % kSteps * kWgmmaBytes;
-    const int of_q = panel * kRowsOfGroup * kPanelBytes + byte;
-    const int of_k = panel * T::kKeys * kPanelBytes + byte;
-    wgmma<Format::bf16, T::kKeys>(s, a + static_cast<std::uint64_t>(of_q / 16),
-                                  b + static_cast<std::uint64_t>(of_k / 16), step == 0);
+    wgmma<Format::bf16, kRowsB>(c, of_a + in_descriptor(panel * kRowsA * kPanelBytes + byte),
+                                of_b + in_descriptor(panel * kRowsB * kPanelBytes + byte),
+                                step == 0);
   }
 }
 
-/// Issues O += P V, P from registers. V is not transposed: its columns vary fastest.
-template <class T>
-__device__ __forceinline__ void issue_outputs(typename T::Outputs& o,
-                                              const typename T::Weights& weights, unsigned v) {
-  const std::uint64_t b = turned_descriptor(v, T::kKeys * kPanelBytes);
+/// Issues C += A B, A from registers. B is not transposed: its kDim columns vary fastest.
+template <int kDim, int kSteps>
+__device__ __forceinline__ void issue_sums(float (&c)[kDim / 2], const unsigned (&a)[kSteps][4],
+                                           unsigned b) {
+  const std::uint64_t of_b = turned_descriptor(b, kSteps * 16 * kPanelBytes);
 #pragma unroll
-  for (int step = 0; step < T::kKeys / 16; ++step) {
-    wgmma<Format::bf16, T::kHeadDim, Major::n>(
-        o, weights[step], b + static_cast<std::uint64_t>(step * 16 * kPanelBytes / 16), false);
+  for (int step = 0; step < kSteps; ++step) {
+    wgmma<Format::bf16, kDim, Major::n>(c, a[step], of_b + in_descriptor(step * 16 * kPanelBytes),
+                                        false);
   }
 }
 
 /// A thread's accumulators are already where wgmma wants A's fragments: two neighbours of a row per register.
-template <class T>
-__device__ __forceinline__ void pack_weights(typename T::Weights& weights,
-                                             const typename T::Scores& s) {
+template <int kSteps, int kSums>
+__device__ __forceinline__ void pack_weights(unsigned (&weights)[kSteps][4],
+                                             const float (&s)[kSums]) {
+  static_assert(kSums == 8 * kSteps);
 #pragma unroll
-  for (int i = 0; i < T::kKeys / 4; ++i) {
+  for (int i = 0; i < 4 * kSteps; ++i) {
     weights[i / 4][i % 4] = pack_bf16(s[2 * i], s[2 * i + 1]);
   }
 }
@@ -182,6 +186,19 @@ struct Rows {
   float maximum[2] = {-INFINITY, -INFINITY};
   float sum[2] = {0, 0};  ///< of the thread's own weights
 };
+/// Masks all of a row's scores but those of columns `lowest` … `highest`, counted from the thread's first. It is row
+/// `half` of its two.
+template <int kSums>
+__device__ __forceinline__ void hide_outside(float (&s)[kSums], int half, int lowest, int highest) {
+#pragma unroll
+  for (int j = 0; j < kSums / 4; ++j) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const bool hidden = 8 * j + i < lowest || 8 * j + i > highest;
+      if (hidden) s[4 * j + 2 * half + i] = -INFINITY;
+    }
+  }
+}
 /// Masks the scores of keys that a query does not see. `row` is the warpgroup's first query, `key` the tile's
 /// first key. Broken, each query sees `one_more`.
 template <class T>
@@ -193,16 +210,7 @@ __device__ __forceinline__ void hide(typename T::Scores& s, const MaskRule& rule
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int last = min(rule.last_key(query + half * 8), rule.length - 1) + (one_more ? 1 : 0);
-    const int lowest = rule.first_key(query + half * 8, NoDocuments{}) - mine;
-    const int highest = last - mine;
-#pragma unroll
-    for (int j = 0; j < T::kKeys / 8; ++j) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const bool hidden = 8 * j + i < lowest || 8 * j + i > highest;
-        if (hidden) s[4 * j + 2 * half + i] = -INFINITY;
-      }
-    }
+    hide_outside(s, half, rule.first_key(query + half * 8, NoDocuments{}) - mine, last - mine);
   }
 }
 
@@ -307,17 +315,17 @@ __device__ __forceinline__ void store_outputs(const TensorMap& map, const typena
   const bool speaks = threadIdx.x % kWarpgroup == 0;
 #pragma unroll
   for (int first = 0; first < kParts; first += T::kPanels) {
-    if (speaks && !does(tape, Fault::no_store_wait)) store_wait<0>();
+    if (speaks && !omits(tape, Fault::no_store_wait)) store_wait<0>();
     // The previous contents must have been read before they are overwritten …
-    if (!does(tape, Fault::no_write_meeting)) named_barrier_sync(meeting, kWarpgroup);
+    if (!omits(tape, Fault::no_write_meeting)) named_barrier_sync(meeting, kWarpgroup);
 #pragma unroll
     for (int i = 0; i < T::kPanels; ++i) {
       stage_outputs<T>(o, layout.o(consumer) + static_cast<unsigned>(i * kBoxBytes),
                        (first + i) * kColumns / 8, Out{});
     }
-    if (!does(tape, Fault::missing_fence)) publish_to_async_proxy();
+    if (!omits(tape, Fault::missing_fence)) publish_to_async_proxy();
     // … and all threads must have written before TMA reads.
-    if (!does(tape, Fault::no_store_meeting)) named_barrier_sync(meeting, kWarpgroup);
+    if (!omits(tape, Fault::no_store_meeting)) named_barrier_sync(meeting, kWarpgroup);
     if (!speaks) continue;
     for (int i = 0; i < T::kPanels; ++i) {
       store(map, layout.o(consumer) + static_cast<unsigned>(i * kBoxBytes), (first + i) * kColumns,

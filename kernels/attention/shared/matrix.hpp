@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/attention/shared/step.hpp"
 #include "kernels/attention/shared/task.hpp"
 #include "kernels/base/lab/check.hpp"
 #include "kernels/base/lab/report.hpp"

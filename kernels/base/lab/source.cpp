@@ -60,8 +60,10 @@ std::size_t statement_end(std::string_view text, std::size_t at) {
 
 /// Whether a statement begins like a recording one.
 bool begins_recording(std::string_view rest) {
-  for (const std::string_view word : {"tape.note(", "tape.note_row(", "tape.seen(", "tape.linger(",
-                                      "if (tape.", "witness.", "records.", "probe."}) {
+  for (const std::string_view word :
+       {"tape.note(", "tape.note_row(", "tape.put(", "tape.add(", "tape.tick(", "clock(tape",
+        "clock<", "note(What::", "c.note(", "note(k", "linger(tape", "if (tape.", "if (omits(tape",
+        "tape.seen(", "tape.linger(", "witness.", "records.", "probe."}) {
     if (rest.starts_with(word)) return true;
   }
   return false;

@@ -37,13 +37,6 @@ inline constexpr int kPieceColumns = 256;
 inline constexpr int kPieceRows = kRowsOfGroup * kRowsOfGroup / kPieceColumns;
 inline constexpr int kPieceBytes = kPieceRows * kPieceColumns * 4;
 
-/// A warpgroup's products while a tile's dS goes through shared memory, and while its dQ is stored.
-enum class ProductOrder {
-  dq_first,      ///< the end of dV; dK
-  dk_first,      ///< dK; nothing
-  scores_ahead,  ///< dK; S of the next tile
-};
-
 /// What is fixed for a kernel but for the format, which hopper.hpp has.
 struct TileSizes {
   int head_dim, queries;

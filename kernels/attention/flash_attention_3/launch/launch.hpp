@@ -12,41 +12,12 @@
 #include <type_traits>
 
 #include "kernels/attention/flash_attention_3/flash_3.cu"
+#include "kernels/attention/flash_attention_3/launch/tensor_maps.hpp"
 #include "kernels/attention/flash_attention_3/problem.hpp"
 #include "kernels/base/numeric/index.hpp"
 #include "kernels/base/simt/resources.hpp"
-#include "kernels/base/simt/tensor_map.hpp"
 
 namespace tilestep::flash_attention_3::SIMT_BACKEND {
-
-/// Throws Error for what the kernels do not take; Error (unavailable) on a GPU other than Hopper.
-inline void check(const simt::DeviceInfo& device, const Problem& problem) {
-  if (device.compute_capability != 0 && device.compute_capability / 10 != 9) {
-    simt::refuse_device(device, "flash-3", "compute capability 9.0 (Hopper)");
-  }
-  simt::require_within("flash-3: length", problem.rule.length, 1, 1 << 20);
-  simt::require_within("flash-3: kv_heads", problem.kv_heads, 1, 1 << 12);
-  simt::require_multiple("flash-3: heads", problem.heads, problem.kv_heads);
-  simt::require_within("flash-3: heads", problem.heads, 1, 1 << 12);
-  simt::require_within("flash-3: blocks", problem.blocks, 0, 1 << 20);
-  const Mask mask = problem.rule.mask;
-  const bool has_it = mask == Mask::none || mask == Mask::causal ||
-                      (mask == Mask::sliding_window && problem.rule.sinks == 0);
-  if (!has_it) {
-    throw Error("flash-3: masks are none, causal and sliding-window without sinks");
-  }
-}
-
-/// Boxes of `box_rows` rows by 128 bytes of one of `heads` matrices [length × head_dim].
-template <class T>
-TensorMap map_of(simt::Span<T> array, const Problem& problem, int heads, int box_rows) {
-  return simt::tensor_map(array, {.rows = problem.rule.length,
-                                  .columns = problem.head_dim,
-                                  .box_rows = box_rows,
-                                  .box_columns = kPanelBytes / static_cast<int>(sizeof(T)),
-                                  .swizzle = kPanelBytes,
-                                  .matrices = heads});
-}
 
 constexpr double kLog2E = 1.4426950408889634;
 

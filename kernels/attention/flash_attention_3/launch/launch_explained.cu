@@ -7,7 +7,7 @@ namespace tilestep::flash_attention_3::SIMT_BACKEND {
 
 void explain_here(simt::Device& device, const Problem& problem, const Arrays<float>& arrays,
                   int keys, const simt::Tape& tape) {
-  check(device.info(), problem);
+  check(device.info(), problem, "flash-3");
   simt::with_constant<64, 128>("flash-3: head_dim", problem.head_dim, [&](auto head_dim) {
     simt::with_constant<64, 128>("flash-3: keys of a tile", keys, [&](auto width) {
       constexpr TileSizes kSizes =

@@ -9,7 +9,7 @@ namespace {
 /// The timed kernel of `problem`.
 void start_timed(simt::Device& device, const Problem& problem, const Arrays<std::uint16_t>& arrays,
                  simt::Resources* resources) {
-  check(device.info(), problem);
+  check(device.info(), problem, "flash-3");
   simt::with_constant<64, 128>("flash-3: head_dim", problem.head_dim, [&](auto head_dim) {
     constexpr TileSizes kSizes = timed_sizes(decltype(head_dim)::value);
     using T = Tile<kSizes.head_dim, kSizes.keys, kSizes.consumers, kSizes.stages>;

@@ -59,22 +59,12 @@ int block_with(const Problem& problem, const TilePlan& plan, int head, int q_til
 
 // ---- events -----------------------------------------------------------------------------------------
 
-/// What a site's numbers count.
-enum class CountedBy { query_tiles, key_tiles, turns };
-CountedBy counted_by(What what) {
-  switch (what) {
-    case What::waits_empty_q:
-    case What::copies_q:
-    case What::stores:
-    case What::stored:
-      return CountedBy::query_tiles;
-    case What::waits_turn:
-    case What::takes_turn:
-    case What::passes_turn:
-      return CountedBy::turns;
-    default:
-      return CountedBy::key_tiles;
-  }
+/// What a site's numbers count: tiles of queries, turns, or else tiles of keys.
+bool by_query_tiles(What what) {
+  return what <= What::copies_q || what >= What::stores;
+}
+bool by_turns(What what) {
+  return what >= What::waits_turn && what <= What::passes_turn;
 }
 
 /// Every site's events of one turn. There is a turn more than tiles of keys: the last has a product with V alone.
@@ -97,13 +87,13 @@ std::vector<Event> events_of(const std::vector<long long>& clocks, const std::ve
         event.k_tile = k_tile;
         if (event.clock >= 0) events.push_back(event);
       };
-      const CountedBy by = counted_by(event.what);
-      if (by == CountedBy::query_tiles) add(turn.turn, -1);
-      for (int k = 0; by == CountedBy::key_tiles && k < turn.keys.count(); ++k) {
-        add(turn.before + k, turn.k_tile(k));
+      if (by_query_tiles(event.what)) {
+        add(turn.turn, -1);
+        continue;
       }
-      for (int k = 0; by == CountedBy::turns && k <= turn.keys.count(); ++k) {
-        add(turn.before + i + k, turn.k_tile(std::min(k, turn.keys.count() - 1)));
+      const int extra = by_turns(event.what) ? 1 : 0, count = turn.keys.count();
+      for (int k = 0; k < count + extra; ++k) {
+        add(turn.before + extra * i + k, turn.k_tile(std::min(k, count - 1)));
       }
     }
   }

@@ -22,7 +22,7 @@ namespace tilestep::flash_attention_3 {
 
 /// Of a problem, rounded to BF16; as bits, and as what they stand for.
 struct Given {
-  explicit Given(const Problem& p)
+  explicit Given(const attention::Task& p)
       : task(p),
         values(make_inputs(task, Data::random, 1)),
         q(words_of(values.q)),

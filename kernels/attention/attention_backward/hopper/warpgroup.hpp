@@ -13,19 +13,22 @@
 namespace tilestep::attention_backward::hopper::SIMT_BACKEND {
 
 using namespace simt::hopper;
-using flash_3::SIMT_BACKEND::does;
 using flash_3::SIMT_BACKEND::fetch_panels;
+using flash_3::SIMT_BACKEND::hide_outside;
+using flash_3::SIMT_BACKEND::in_descriptor;
+using flash_3::SIMT_BACKEND::issue_product;
+using flash_3::SIMT_BACKEND::issue_sums;
 using flash_3::SIMT_BACKEND::kAllLanes;
+using flash_3::SIMT_BACKEND::omits;
+using flash_3::SIMT_BACKEND::pack_weights;
 
 /// A kernel's compile-time constants. `kRounded`: dS is computed from dV's weights, rounded to the format, which
 /// takes fewer registers than FP32 weights.
-template <int kDim, int kQueriesOfTile, int kStagesOfQ, int kStagesOfDo,
-          ProductOrder kOrderOfProducts = ProductOrder::scores_ahead, bool kRounded = true>
+template <int kDim, int kQueriesOfTile, int kStagesOfQ, int kStagesOfDo, bool kRounded>
 struct Tile {
   static constexpr TileSizes kSizes{kDim, kQueriesOfTile, kStagesOfQ, kStagesOfDo};
   static constexpr int kHeadDim = kDim, kQueries = kQueriesOfTile;
   static constexpr int kStages = kStagesOfQ, kGradientStages = kStagesOfDo;
-  static constexpr ProductOrder kOrder = kOrderOfProducts;
   static constexpr bool kRoundedWeights = kRounded;
   static constexpr int kPanels = kDim / kPanelColumns;
   // A multiprocessor has 65536.
@@ -113,9 +116,8 @@ struct Task {
   TileOrder order;
   int heads_of_group;  ///< query heads that share keys
   int query_tiles;     ///< of a head
-  int stagger;  ///< tiles of queries by which a block starts after the previous block; 0: all alike
-  float scale;  ///< of scores: 1 / sqrt(head_dim)
-  float scale_log2;  ///< times log2(e)
+  float scale;         ///< of scores: 1 / sqrt(head_dim)
+  float scale_log2;    ///< times log2(e)
 };
 /// Of Q, dO [heads][length][head_dim] and K, V, dK, dV [kv_heads][length][head_dim]; log-sum-exps and D, a row
 /// per tile of queries; the sums of dQ in blocks.
@@ -145,52 +147,11 @@ __device__ __forceinline__ Walk walk_of(const Task& task) {
   const int last = min(key + kKeys, task.rule.length) - 1;
   const SeenTiles tiles = tiles_seen(task.rule, key, last, T::kQueries);
   const int count = tiles.count();
-  const int ahead = count > 0 ? place.tile * task.stagger % count : 0;
-  return {place.head,
-          key,
-          tiles,
-          count * task.heads_of_group,
-          place.head * task.heads_of_group,
-          tiles.first + ahead,
-          count};
+  return {place.head,  key,  tiles, count * task.heads_of_group, place.head * task.heads_of_group,
+          tiles.first, count};
 }
 
 // ---- products -------------------------------------------------------------------------------------
-
-constexpr std::uint64_t in_descriptor(int bytes) {
-  return static_cast<std::uint64_t>(bytes / 16);
-}
-
-/// Issues S^T = K Q^T, or dP^T = V dO^T, for the consumer's 64 keys.
-template <class T>
-__device__ __forceinline__ void issue_scores(typename T::Scores& s, unsigned keys, unsigned queries,
-                                             int consumer) {
-  const std::uint64_t a = descriptor(keys + static_cast<unsigned>(consumer * kBoxBytes));
-  const std::uint64_t b = descriptor(queries);
-#pragma unroll
-  for (int step = 0; step < T::kHeadDim / 16; ++step) {
-    constexpr int kSteps = kPanelBytes / kWgmmaBytes;  // of a panel
-    const int panel = step / kSteps;
-    const int byte = step % kSteps * kWgmmaBytes;
-    wgmma<Format::bf16, T::kQueries>(s, a + in_descriptor(panel * kKeys * kPanelBytes + byte),
-                                     b + in_descriptor(panel * T::kQueries * kPanelBytes + byte),
-                                     step == 0);
-  }
-}
-
-/// Issues dV += P^T dO, or dK += dS^T Q; P and dS from registers. dO and Q are not transposed: their columns vary
-/// fastest.
-template <class T>
-__device__ __forceinline__ void issue_outputs(typename T::Outputs& o,
-                                              const typename T::Weights& weights,
-                                              unsigned queries) {
-  const std::uint64_t b = turned_descriptor(queries, T::kQueries * kPanelBytes);
-#pragma unroll
-  for (int step = 0; step < T::kQueries / 16; ++step) {
-    wgmma<Format::bf16, T::kHeadDim, Major::n>(o, weights[step],
-                                               b + in_descriptor(step * 16 * kPanelBytes), false);
-  }
-}
 
 /// Issues dQ = dS K over all keys: of 64 columns, or where there are no more of 64 queries, the consumer's.
 template <class T>
@@ -212,16 +173,6 @@ __device__ __forceinline__ void issue_query_sums(typename T::QuerySums& dq, unsi
   }
 }
 
-/// A thread's accumulators are already where wgmma wants A's fragments: two neighbours of a row per register.
-template <class T>
-__device__ __forceinline__ void pack_weights(typename T::Weights& weights,
-                                             const typename T::Scores& s) {
-#pragma unroll
-  for (int i = 0; i < T::kQueries / 4; ++i) {
-    weights[i / 4][i % 4] = simt::pack_bf16(s[2 * i], s[2 * i + 1]);
-  }
-}
-
 // ---- weights --------------------------------------------------------------------------------------
 
 // A thread holds parts of two keys, eight rows apart, for queries 8j + 2 (lane % 4) and the next.
@@ -240,16 +191,7 @@ __device__ __forceinline__ void hide(typename T::Scores& s, const MaskRule& rule
     const bool there = row < rule.length;
     const int first = rule.mask == Mask::none ? 0 : row;
     const int last = rule.mask == Mask::sliding_window ? row + rule.window - 1 : rule.length;
-    const int lowest = there ? first - column : T::kQueries;
-    const int highest = last - column;
-#pragma unroll
-    for (int j = 0; j < T::kQueries / 8; ++j) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const bool hidden = 8 * j + i < lowest || 8 * j + i > highest;
-        if (hidden) s[4 * j + 2 * half + i] = -INFINITY;
-      }
-    }
+    hide_outside(s, half, there ? first - column : T::kQueries, last - column);
   }
 }
 
