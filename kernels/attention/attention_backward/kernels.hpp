@@ -25,16 +25,6 @@ constexpr std::size_t backward_shared_bytes(const TileSize& t) {
          static_cast<std::size_t>(4 * t.block_q) * sizeof(float);
 }
 
-/// The arrays of a backward pass.
-struct Arrays {
-  simt::Span<const std::uint16_t> q, k, v, o, d_o;
-  simt::Span<const int> begins;
-  simt::Span<const float> lse;
-  simt::Span<float> terms;    ///< [heads × q_tiles · block_q × 2]: log-sum-exp to base 2, D
-  simt::Span<float> dq_sums;  ///< [heads × q_tiles · block_q × columns]
-  simt::Span<std::uint16_t> dq, dk, dv;
-};
-
 /// A backward pass compiled for one tile size, to be timed: all of its kernels, one after the other.
 struct Configuration {
   int head_dim;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "kernels/attention/flash_attention_3/omission.hpp"
 #include "kernels/attention/shared/matrix.hpp"
 #include "kernels/lessons.hpp"
 
@@ -13,16 +14,7 @@
 namespace tilestep::attention_backward {
 
 using namespace attention;
-
-/// A kernel's fault, in the forward pass that leaves the log-sum-exp, or in this one.
-enum class Omission { none, skip_rescale, mask_off_by_one };
-constexpr auto names_of(Omission) {
-  return std::to_array<std::string_view>({"none", "skip-rescale", "mask-off-by-one"});
-}
-constexpr Break break_of(Omission omission) {
-  constexpr Break kBreaks[] = {Break::none, Break::skip_rescale, Break::mask_off_by_one};
-  return kBreaks[static_cast<int>(omission)];
-}
+using flash_attention_3::check_omission, flash_attention_3::Omission;
 
 struct Params {
   int seq = 256;
@@ -30,8 +22,9 @@ struct Params {
   HeadDim head_dim = HeadDim::d32;
   Mask mask = Mask::causal;
   Edge block_q = Edge::t32, block_k = Edge::t32;
-  Omission omits = Omission::none;
-  int query = 225;  ///< whose row is shown; past the end: the last
+  Omission omits =
+      Omission::none;  ///< in the forward pass that leaves the log-sum-exp, or in this one
+  int query = 225;     ///< whose row is shown; past the end: the last
   std::int64_t seed = 1;
   static constexpr ScoreMod score_mod = ScoreMod::none;
   static constexpr int kWindow = 64;  ///< of sliding-window and prefix, or the length

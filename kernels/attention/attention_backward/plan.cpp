@@ -9,16 +9,6 @@
 #include "kernels/attention/shared/knobs.hpp"
 
 namespace tilestep::attention_backward {
-namespace {
-
-void check_break(const Params& params) {
-  if (params.omits != Omission::mask_off_by_one || params.mask != Mask::none) return;
-  lab::refuse_with("break", std::string(name_of(params.omits)), "mask = none", "none, skip-rescale",
-                   std::string("none"));
-}
-
-}  // namespace
-
 MaskRule Params::rule() const {
   const bool windowed = mask == Mask::sliding_window || mask == Mask::prefix;
   return {mask, seq, windowed ? std::min(kWindow, seq) : 0, 0};
@@ -58,13 +48,13 @@ const lab::KnobTable<Params>& knob_table() {
                    {"query", "Chosen query", "", "Query whose row is traced, at most the last."}, 0,
                    kMostLength - 1)
           .require([](const Params& p) { check_heads(p.heads, p.kv_heads); })
-          .require(check_break);
+          .require([](const Params& p) { check_omission(p.omits, p.rule().mask); });
   return table;
 }
 
 TilePlan plan_of(const Params& params) {
   check_heads(params.heads, params.kv_heads);
-  check_break(params);
+  check_omission(params.omits, params.rule().mask);
   simt::require_within("attention-backward: seq", params.seq, 1, kMostLength);
   TilePlan plan;
   plan.fill(columns_of(params.head_dim));

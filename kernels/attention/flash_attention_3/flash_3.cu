@@ -22,39 +22,62 @@ constexpr float kLn2 = 0.6931471805599453f;
 constexpr int kWatchers = 32;  // first threads of the second and third warps
 
 /// Initializes the barriers and synchronizes the block.
-template <class T, class Tape>
-__device__ __forceinline__ void begin(const Layout<T>& layout, const Tape& tape) {
+template <class T, class Tape = simt::NoTape>
+__device__ __forceinline__ void begin(const Layout<T>& layout, const Tape& tape = {}) {
   constexpr int kReaders = T::kConsumers * kWarpgroup / 32;  // warps
   if (threadIdx.x == 0) {
-    barrier_init(layout.full_q(), 1);
-    barrier_init(layout.empty_q(), kReaders);
-    for (int stage = 0; stage < T::kStages; ++stage) {
-      barrier_init(layout.full_k(stage), 1);
-      barrier_init(layout.full_v(stage), 1);
-      barrier_init(layout.empty_k(stage), kReaders);
-      barrier_init(layout.empty_v(stage), kReaders);
-    }
-    if (!tape.does(Fault::no_publish)) publish_barriers();
+    layout.ring_q().init(kReaders);
+    layout.ring_k().init(kReaders);
+    layout.ring_v().init(kReaders);
+    if (!omits(tape, Fault::no_publish)) publish_barriers();
   }
   // No thread may wait or arrive at a barrier before it is initialized.
-  if (!tape.does(Fault::no_meeting)) __syncthreads();
+  if (!omits(tape, Fault::no_meeting)) __syncthreads();
+}
+
+/// Calls `run(turn, tile)` for each tile of queries that the block takes.
+template <class Run>
+__device__ __forceinline__ void for_each_tile(const TileOrder& order, Run run) {
+  const auto blocks = static_cast<int>(gridDim.x);
+  for (int turn = 0; turn * blocks < order.count(); ++turn) {
+    const int number = order.number_of(static_cast<int>(blockIdx.x), turn, blocks);
+    if (number < order.count()) run(turn, order.place(number));
+  }
 }
 
 // ---- the producer ---------------------------------------------------------------------------------
 
-/// Requests a tile of K or V from TMA, once its stage is free.
-template <class T, class Tape>
-__device__ __forceinline__ void fetch_keys(const TensorMap& map, unsigned tile, unsigned full,
-                                           unsigned empty, const Turn<T>& turn, int key, int head,
-                                           const Tape& tape, int site, Fault forgets) {
-  tape.note(site, turn.number);
-  if (!tape.does(forgets)) wait_for(empty, turn.parity() ^ 1);  // [step: waits-empty]
-  arrive_expecting(full, T::kKeyBytes);
-  for (int panel = 0; panel < T::kPanels; ++panel) {
-    fetch(map, tile + static_cast<unsigned>(panel * T::kKeys * kPanelBytes), full,
-          panel * kPanelColumns, key, head);  // [step: copies]
+/// Requests the tiles of Q of a turn, from `row` on, once their place is free.
+template <class T, class Tape = simt::NoTape>
+__device__ __forceinline__ void fetch_queries(const TensorMap& map, const Layout<T>& layout,
+                                              Turn turn, int row, int head, const Tape& tape = {}) {
+  const auto ring = layout.ring_q();
+  clock(tape, site_of(What::waits_empty_q), turn.number);
+  if (!omits(tape, Fault::skip_empty_query)) ring.producer_acquire(turn);
+  arrive_expecting(ring.full(0), T::kConsumers * T::kQueryBytes);
+  for (int consumer = 0; consumer < T::kConsumers; ++consumer) {
+    fetch_panels<T>(map, layout.q(consumer), kRowsOfGroup, ring.full(0),
+                    row + consumer * kRowsOfGroup, head);
   }
-  tape.note(site + 1, turn.number);
+  clock(tape, site_of(What::copies_q), turn.number);
+}
+
+/// Requests the next tile of K, or of V, once its stage is free.
+template <bool kOfV, class T, class Tape = simt::NoTape>
+__device__ __forceinline__ void fetch_keys(const TensorMaps& maps, const Layout<T>& layout,
+                                           Turn& turn, int key, int head, const Tape& tape = {}) {
+  const auto ring = kOfV ? layout.ring_v() : layout.ring_k();
+  const int stage = ring.stage(turn);
+  const unsigned tile = kOfV ? layout.v(stage) : layout.k(stage);
+  clock(tape, site_of(kOfV ? What::waits_empty_v : What::waits_empty_k), turn.number);
+  if (!omits(tape, kOfV ? Fault::skip_empty_value : Fault::skip_empty_key)) {
+    ring.producer_acquire(turn);  // [step: waits-empty]
+  }
+  arrive_expecting(ring.full(stage), T::kKeyBytes);
+  const TensorMap& map = kOfV ? maps.v : maps.k;
+  fetch_panels<T>(map, tile, T::kKeys, ring.full(stage), key, head);  // [step: copies]
+  clock(tape, site_of(kOfV ? What::copies_v : What::copies_k), turn.number);
+  ++turn.number;
 }
 
 /// The one thread that copies. K is fetched ahead where consumers multiply a tile of K before the previous
@@ -66,156 +89,133 @@ __device__ __forceinline__ void produce(const TensorMaps& maps, const Task& task
   prefetch(maps.q);
   prefetch(maps.k);
   prefetch(maps.v);
-  Turn<T> turn_k;
-  Turn<T> turn_v;
-  const auto blocks = static_cast<int>(gridDim.x);
-  for (int turn = 0;; ++turn) {
-    const int number = task.order.number_of(static_cast<int>(blockIdx.x), turn, blocks);
-    if (turn * blocks >= task.order.count()) break;
-    if (number >= task.order.count()) continue;
-    const Place place = place_of<T>(task, number);
-    tape.note(kWaitsEmptyQ, turn);
-    const auto parity = static_cast<unsigned>(turn % 2);
-    if (!tape.does(Fault::skip_empty_query)) wait_for(layout.empty_q(), parity ^ 1);
-    arrive_expecting(layout.full_q(), T::kConsumers * T::kQueryBytes);
-    for (int consumer = 0; consumer < T::kConsumers; ++consumer) {
-      for (int panel = 0; panel < T::kPanels; ++panel) {
-        fetch(maps.q, layout.q(consumer) + static_cast<unsigned>(panel * kBoxBytes),
-              layout.full_q(), panel * kPanelColumns, place.row + consumer * kRowsOfGroup,
-              place.head);
-      }
-    }
-    tape.note(kCopiesQ, turn);
+  Turn turn_k, turn_v;
+  for_each_tile(task.order, [&](int turn, const QueryTile& tile) {
+    const Place place = place_of<T>(task, tile);
+    fetch_queries<T>(maps.q, layout, {turn}, place.row, place.head, tape);
     const int head = place.head / task.heads_of_group;
-    const int count = place.keys.last - place.keys.first + 1;
+    const int count = place.keys.count();
     for (int i = 0; i < count + kAhead; ++i) {
-      if (i < count) {
-        fetch_keys(maps.k, layout.k(turn_k.stage()), layout.full_k(turn_k.stage()),
-                   layout.empty_k(turn_k.stage()), turn_k, (place.keys.last - i) * T::kKeys, head,
-                   tape, kWaitsEmptyK, Fault::skip_empty_key);
-        ++turn_k.number;
-      }
-      if (i >= kAhead) {
-        fetch_keys(maps.v, layout.v(turn_v.stage()), layout.full_v(turn_v.stage()),
-                   layout.empty_v(turn_v.stage()), turn_v,
-                   (place.keys.last - i + kAhead) * T::kKeys, head, tape, kWaitsEmptyV,
-                   Fault::skip_empty_value);
-        ++turn_v.number;
-      }
+      const int key = (place.keys.last - i) * T::kKeys;
+      if (i < count) fetch_keys<false>(maps, layout, turn_k, key, head, tape);
+      if (i >= kAhead) fetch_keys<true>(maps, layout, turn_v, key + kAhead * T::kKeys, head, tape);
     }
-  }
+  });
 }
 
-/// An otherwise idle thread of the producer observes when stages become full.
+/// An otherwise idle thread of the producer observes when a ring's stages become full.
 template <class T, class Tape>
-__device__ __forceinline__ void look_on(const Task& task, const Layout<T>& layout, bool values,
-                                        const Tape& tape) {
+__device__ __forceinline__ void look_on(const Task& task, const typename T::Ring& ring,
+                                        const Tape& tape, What what) {
   constexpr long long kPatience = 2'000'000;
-  Turn<T> turn_of_stage;
-  const auto blocks = static_cast<int>(gridDim.x);
-  for (int turn = 0; turn * blocks < task.order.count(); ++turn) {
-    const int number = task.order.number_of(static_cast<int>(blockIdx.x), turn, blocks);
-    if (number >= task.order.count()) continue;
-    const KeyTiles keys = place_of<T>(task, number).keys;
-    for (int tile = keys.last; tile >= keys.first; --tile) {
-      const int stage = turn_of_stage.stage();
-      const unsigned full = values ? layout.full_v(stage) : layout.full_k(stage);
-      if (!watch(full, turn_of_stage.parity(), kPatience)) return;  // [step: full]
-      tape.seen(values ? kFullV : kFullK, turn_of_stage.number);
-      ++turn_of_stage.number;
-    }
+  int count = 0;  // tiles of keys
+  for_each_tile(task.order,
+                [&](int, const QueryTile& tile) { count += place_of<T>(task, tile).keys.count(); });
+  for (Turn turn; turn.number < count; ++turn.number) {
+    if (!watch(ring.full(ring.stage(turn)), ring.parity(turn), kPatience)) return;  // [step: full]
+    tape.tick(site_of(what), turn.number, cycles());
   }
 }
 
 // ---- the consumers --------------------------------------------------------------------------------
 
 /// A warpgroup's state through a tile of queries, and through all of them.
-template <class T, class Tape>
+template <class T, class Tape = simt::NoTape>
 struct Consumer {
   const Layout<T>& layout;
   const Task& task;
   const Tape& tape;
   int consumer;
-  Turn<T> turn_k = {}, turn_v = {};
+  Turn turn_k = {}, turn_v = {};
   int turns = 0;  ///< turns taken
   int row = 0;    ///< the warpgroup's first query
   Rows rows = {};
 
-  /// This consumer's site.
-  __device__ __forceinline__ int at(Site site) const { return site + consumer * kConsumerSites; }
+  __device__ __forceinline__ void note(What what, int number) const {
+    clock(tape, site_of(what, consumer), number);
+  }
 
   // ---- waits and releases ----
+  __device__ __forceinline__ void wait_for_queries(Turn turn) const {
+    if (!omits(tape, Fault::skip_query_wait)) layout.ring_q().consumer_wait(turn);
+  }
   __device__ __forceinline__ void wait_for_keys() const {
-    tape.note(at(kWaitsK), turn_k.number);
-    if (!tape.does(Fault::skip_key_wait)) {
-      wait_for(layout.full_k(turn_k.stage()), turn_k.parity());  // [step: waits-k]
-    }
+    note(What::waits_k, turn_k.number);
+    if (!omits(tape, Fault::skip_key_wait))
+      layout.ring_k().consumer_wait(turn_k);  // [step: waits-k]
   }
   __device__ __forceinline__ void wait_for_values() const {
-    tape.note(at(kWaitsV), turn_v.number);
-    if (!tape.does(Fault::skip_value_wait)) {
-      wait_for(layout.full_v(turn_v.stage()), turn_v.parity());  // [step: waits-v]
+    note(What::waits_v, turn_v.number);
+    if (!omits(tape, Fault::skip_value_wait)) {
+      layout.ring_v().consumer_wait(turn_v);  // [step: waits-v]
     }
   }
   __device__ __forceinline__ void release_queries() const {
-    if (!tape.does(Fault::early_query_release)) release(layout.empty_q());
+    if (!omits(tape, Fault::early_query_release)) layout.ring_q().consumer_release(0);
   }
   __device__ __forceinline__ void release_keys() {
-    if (!tape.does(Fault::no_key_release) && !tape.does(Fault::early_key_release)) {
-      release(layout.empty_k(turn_k.stage()));  // [step: releases-k]
+    const auto ring = layout.ring_k();
+    if (!omits(tape, Fault::no_key_release) && !omits(tape, Fault::early_key_release)) {
+      ring.consumer_release(ring.stage(turn_k));  // [step: releases-k]
     }
-    tape.note(at(kReleasesK), turn_k.number);
+    note(What::releases_k, turn_k.number);
     ++turn_k.number;
   }
   __device__ __forceinline__ void release_values() {
-    if (!tape.does(Fault::early_value_release)) {
-      release(layout.empty_v(turn_v.stage()));  // [step: releases-v]
+    const auto ring = layout.ring_v();
+    if (!omits(tape, Fault::early_value_release)) {
+      ring.consumer_release(ring.stage(turn_v));  // [step: releases-v]
     }
-    tape.note(at(kReleasesV), turn_v.number);
+    note(What::releases_v, turn_v.number);
     ++turn_v.number;
   }
 
   // ---- turns: one named barrier per consumer, shared with the one before it ----
   __device__ __forceinline__ void take_turn() const {
-    tape.note(at(kWaitsTurn), turns);
+    note(What::waits_turn, turns);
     named_barrier_sync(1 + consumer, 2 * kWarpgroup);  // [step: takes-turn]
-    tape.note(at(kTakesTurn), turns);
+    note(What::takes_turn, turns);
   }
   __device__ __forceinline__ void pass_turn() {
     const int next = consumer + 1 < T::kConsumers ? consumer + 1 : 0;
-    tape.note(at(kPassesTurn), turns);
+    note(What::passes_turn, turns);
     named_barrier_arrive(1 + next, 2 * kWarpgroup);  // [step: passes-turn]
     ++turns;
   }
 
   // ---- products ----
   __device__ __forceinline__ void multiply_keys(typename T::Scores& s) const {
-    tape.note(at(kIssuesS), turn_k.number);
-    issue_scores<T>(s, layout.q(consumer), layout.k(turn_k.stage()));  // [step: issues-s]
+    note(What::issues_s, turn_k.number);
+    const int stage = layout.ring_k().stage(turn_k);
+    issue_product<T::kHeadDim, kRowsOfGroup, T::kKeys>(s, layout.q(consumer),
+                                                       layout.k(stage));  // [step: issues-s]
     wgmma_commit();
-    tape.note(at(kCommitsS), turn_k.number);
-    if (tape.does(Fault::early_query_release) && turn_k.number == 0) release(layout.empty_q());
-    if (tape.does(Fault::early_key_release)) release(layout.empty_k(turn_k.stage()));
+    note(What::commits_s, turn_k.number);
+    if (omits(tape, Fault::early_query_release) && turn_k.number == 0) {
+      layout.ring_q().consumer_release(0);
+    }
+    if (omits(tape, Fault::early_key_release)) layout.ring_k().consumer_release(stage);
   }
   __device__ __forceinline__ void multiply_values(typename T::Outputs& o,
                                                   const typename T::Weights& weights) const {
-    tape.note(at(kIssuesO), turn_v.number);
-    issue_outputs<T>(o, weights, layout.v(turn_v.stage()));  // [step: issues-o]
+    note(What::issues_o, turn_v.number);
+    const int stage = layout.ring_v().stage(turn_v);
+    issue_sums<T::kHeadDim>(o, weights, layout.v(stage));  // [step: issues-o]
     wgmma_commit();
-    tape.note(at(kCommitsO), turn_v.number);
-    if (tape.does(Fault::early_value_release)) release(layout.empty_v(turn_v.stage()));
+    note(What::commits_o, turn_v.number);
+    if (omits(tape, Fault::early_value_release)) layout.ring_v().consumer_release(stage);
   }
   /// Waits until all but the newest kPending product groups, S among them, are done.
   template <int kPending>
   __device__ __forceinline__ void wait_for_scores(typename T::Scores& s) const {
-    if (!tape.does(Fault::no_score_wait)) wgmma_wait<kPending>();  // [step: done-s]
+    if (!omits(tape, Fault::no_score_wait)) wgmma_wait<kPending>();  // [step: done-s]
     settle(s);
-    tape.note(at(kDoneS), turn_k.number);
+    note(What::done_s, turn_k.number);
   }
   __device__ __forceinline__ void wait_for_outputs(typename T::Outputs& o) const {
-    if (!tape.does(Fault::no_output_wait)) wgmma_wait<0>();  // [step: done-o]
+    if (!omits(tape, Fault::no_output_wait)) wgmma_wait<0>();  // [step: done-o]
     settle(o);
-    tape.note(at(kDoneO), turn_v.number);
+    note(What::done_o, turn_v.number);
   }
 
   // ---- softmax ----
@@ -223,35 +223,43 @@ struct Consumer {
   template <bool kMasked>
   __device__ __forceinline__ void soften(typename T::Scores& s, float (&rescale)[2], int tile,
                                          int number) {
-    tape.note(at(kBeginsSoftmax), number);
+    note(What::begins_softmax, number);
     if constexpr (kMasked) {
-      const bool one_more = tape.does(Fault::mask_off_by_one);
+      const bool one_more = omits(tape, Fault::mask_off_by_one);
       hide<T>(s, task.rule, row, tile * T::kKeys, one_more);  // [step: masks]
     }
     float best[2];
-    [[maybe_unused]] const float sums[] = {rows.sum[0], rows.sum[1]};
+    [[maybe_unused]] const Rows before = rows;
     highest<T>(best, s);                                         // [step: maximum]
     weigh<T, kMasked>(s, rows, rescale, best, task.scale_log2);  // [step: weights]
     settle(s);  // here, not where they are used: products are in flight in between
-    for (int half = 0; half < 2 && tape.does(Fault::skip_rescale); ++half) {
-      rows.sum[half] += sums[half] * (1 - rescale[half]);  // as if it had not been rescaled
+    for (int half = 0; half < 2 && omits(tape, Fault::skip_rescale); ++half) {
+      rows.sum[half] += before.sum[half] * (1 - rescale[half]);  // as if it had not been rescaled
       rescale[half] = 1.0f;
     }
-    tape.note(at(kEndsSoftmax), number);
-    if constexpr (Tape::kRecords) record(best, rescale, tile, number);
+    note(What::ends_softmax, number);
+    if constexpr (Tape::kRecords) record(before, best, rescale, tile, number);
   }
-  /// Records the chosen row. Its scores are natural, not in units of log2.
-  __device__ __forceinline__ void record(const float (&best)[2], const float (&rescale)[2],
-                                         int tile, int number) const {
+  /// Records the step of the chosen row, which four lanes share. Scores are natural, not in units of log2.
+  __device__ __forceinline__ void record(const Rows& before, const float (&best)[2],
+                                         const float (&rescale)[2], int tile, int number) const {
     const float natural = task.scale_log2 * kLn2;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int warp = static_cast<int>(threadIdx.x) % kWarpgroup / 32;
     for (int half = 0; half < 2; ++half) {
-      const float sum = sum_of_row(rows.sum[half]);
-      if (!tape.has_row(consumer, half)) continue;
-      tape.note_row(number, kRowTile, static_cast<float>(tile));
-      tape.note_row(number, kRowHighest, best[half] * natural);
-      tape.note_row(number, kRowMaximum, rows.maximum[half] * natural);
-      tape.note_row(number, kRowRescale, rescale[half]);
-      tape.note_row(number, kRowSum, sum);
+      const float sum = sum_of_row(rows.sum[half]), sum_before = sum_of_row(before.sum[half]);
+      const int mine = consumer * kRowsOfGroup + warp * 16 + half * 8 + lane / 4;
+      if (!tape.in_its_block() || !tape.chosen(mine) || lane % 4 != 0) continue;
+      Step step;
+      step.k_tile = tile;
+      step.order = number;
+      step.tile_max = best[half] * natural;
+      step.m_before = before.maximum[half] * natural;
+      step.m_after = rows.maximum[half] * natural;
+      step.rescale = rescale[half];
+      step.tile_sum = sum - sum_before * rescale[half];
+      step.l = sum;
+      tape.put(kSteps, number, step);
     }
   }
   /// Rescales the accumulators to the new maximum.
@@ -275,7 +283,7 @@ __device__ __forceinline__ void step_alone(Consumer<T, Tape>& c, typename T::Sco
   c.release_keys();
   c.template soften<kMasked>(s, rescale, tile, number);
   c.rescale_outputs(o, rescale);
-  pack_weights<T>(weights, s);
+  pack_weights(weights, s);
   c.wait_for_values();
   wgmma_begin();
   c.multiply_values(o, weights);
@@ -333,17 +341,15 @@ __device__ __forceinline__ void step_in_turn(Consumer<T, Tape>& c, typename T::S
     c.wait_for_outputs(o);
     c.release_values();
   }
-  pack_weights<T>(weights, s);
+  pack_weights(weights, s);
   c.rescale_outputs(o, rescale);
 }
 
-template <bool kOverlaps, class T, class Tape>
-__device__ __forceinline__ void attend_in_turns(Consumer<T, Tape>& c, typename T::Outputs& o,
-                                                const KeyTiles& keys, const KeyTiles& full) {
-  typename T::Scores s;
-  typename T::Weights weights;
+/// The first tile has no predecessor; it always runs the masking code, needed or not.
+template <class T, class Tape>
+__device__ __forceinline__ void first_step(Consumer<T, Tape>& c, typename T::Scores& s,
+                                           typename T::Weights& weights, int tile) {
   float rescale[2];
-  // The first tile has no predecessor; it always runs the masking code, needed or not.
   c.wait_for_keys();
   c.take_turn();
   wgmma_begin();
@@ -352,18 +358,13 @@ __device__ __forceinline__ void attend_in_turns(Consumer<T, Tape>& c, typename T
   c.template wait_for_scores<0>(s);
   const int number = c.turn_k.number;
   c.release_keys();
-  c.template soften<true>(s, rescale, keys.last, number);
-  pack_weights<T>(weights, s);
-
-  int tile = keys.last - 1;
-  for (; tile >= keys.first && tile > full.last; --tile) {
-    step_in_turn<true, kOverlaps>(c, s, weights, o, tile);
-  }
-  for (; tile >= keys.first && tile >= full.first; --tile) {
-    step_in_turn<false, kOverlaps>(c, s, weights, o, tile);
-  }
-  for (; tile >= keys.first; --tile) step_in_turn<true, kOverlaps>(c, s, weights, o, tile);
-
+  c.template soften<true>(s, rescale, tile, number);
+  pack_weights(weights, s);
+}
+/// After the last tile its product with V is left.
+template <class T, class Tape>
+__device__ __forceinline__ void last_step(Consumer<T, Tape>& c, const typename T::Weights& weights,
+                                          typename T::Outputs& o) {
   c.release_queries();
   c.wait_for_values();
   c.take_turn();
@@ -372,6 +373,23 @@ __device__ __forceinline__ void attend_in_turns(Consumer<T, Tape>& c, typename T
   c.pass_turn();
   c.wait_for_outputs(o);
   c.release_values();
+}
+
+template <bool kOverlaps, class T, class Tape>
+__device__ __forceinline__ void attend_in_turns(Consumer<T, Tape>& c, typename T::Outputs& o,
+                                                const KeyTiles& keys, const KeyTiles& full) {
+  typename T::Scores s;
+  typename T::Weights weights;
+  first_step(c, s, weights, keys.last);
+  int tile = keys.last - 1;
+  for (; tile >= keys.first && tile > full.last; --tile) {
+    step_in_turn<true, kOverlaps>(c, s, weights, o, tile);
+  }
+  for (; tile >= keys.first && tile >= full.first; --tile) {
+    step_in_turn<false, kOverlaps>(c, s, weights, o, tile);
+  }
+  for (; tile >= keys.first; --tile) step_in_turn<true, kOverlaps>(c, s, weights, o, tile);
+  last_step(c, weights, o);
 }
 
 /// Divides by the sums and stores log-sum-exps. A row that sees no key gets O = 0 and −∞.
@@ -404,28 +422,23 @@ __device__ __forceinline__ void consume(const TensorMaps& maps, const Task& task
     // The first turn is the first consumer's.
     if (consumer == T::kConsumers - 1) named_barrier_arrive(1, 2 * kWarpgroup);
   }
-  const auto blocks = static_cast<int>(gridDim.x);
-  for (int turn = 0; turn * blocks < task.order.count(); ++turn) {
-    const int number = task.order.number_of(static_cast<int>(blockIdx.x), turn, blocks);
-    if (number >= task.order.count()) continue;
-    const Place place = place_of<T>(task, number);
+  for_each_tile(task.order, [&](int turn, const QueryTile& tile) {
+    const Place place = place_of<T>(task, tile);
     c.row = place.row + consumer * kRowsOfGroup;
     const KeyTiles full = tiles_full(task.rule, c.row, c.row + kRowsOfGroup - 1, T::kKeys);
     c.rows = {};
     typename T::Outputs o = {};
-    if (!tape.does(Fault::skip_query_wait)) {
-      wait_for(layout.full_q(), static_cast<unsigned>(turn % 2));
-    }
+    c.wait_for_queries({turn});
     if constexpr (kRung == Rung::tma) {
       attend_alone(c, o, place.keys, full);
     } else {
       attend_in_turns<kRung == Rung::pipelined>(c, o, place.keys, full);
     }
     finish<T>(o, c.rows, lse, task, c.row, place.head);
-    tape.note(c.at(kStores), turn);
+    c.note(What::stores, turn);
     store_outputs<T, Out>(maps.o, o, layout, consumer, c.row, place.head, tape);  // [step: stores]
-    tape.note(c.at(kStored), turn);
-  }
+    c.note(What::stored, turn);
+  });
   if (threadIdx.x % kWarpgroup == 0) store_wait<0>();
 }
 
@@ -441,8 +454,9 @@ __global__ void __launch_bounds__(T::kSizes.threads(), 1)
     keep_registers<T::kProducerRegisters>();
     if (threadIdx.x == 0) produce<T, kRung>(maps, task, layout, tape);
     if constexpr (Tape::kRecords) {
-      if (threadIdx.x == kWatchers && tape.chosen()) look_on(task, layout, false, tape);
-      if (threadIdx.x == 2 * kWatchers && tape.chosen()) look_on(task, layout, true, tape);
+      const unsigned watcher = tape.in_its_block() ? threadIdx.x : 0;
+      if (watcher == kWatchers) look_on<T>(task, layout.ring_k(), tape, What::full_k);
+      if (watcher == 2 * kWatchers) look_on<T>(task, layout.ring_v(), tape, What::full_v);
     }
   } else {
     take_registers<T::kConsumerRegisters>();

@@ -8,9 +8,9 @@ namespace {
 
 class KernelsHere final : public Kernels {
  public:
-  void explain(simt::Device& device, const Problem& problem, const Arrays<float>& arrays,
-               const Explanation& what) const override {
-    explain_here(device, problem, arrays, what);
+  void explain(simt::Device& device, const Problem& problem, const Arrays<float>& arrays, int keys,
+               const simt::Tape& tape) const override {
+    explain_here(device, problem, arrays, keys, tape);
   }
   void run(simt::Device& device, const Problem& problem,
            const Arrays<std::uint16_t>& arrays) const override {

@@ -14,38 +14,8 @@
 
 namespace tilestep::flash_attention_3 {
 
-using Step = attention::SoftmaxStep;
-
 // ---- lanes -----------------------------------------------------------------------------------------------
 
-/// The events of the chosen block; Site of schedule.hpp in words.
-enum class What {
-  waits_empty_q,  ///< the producer begins to wait until Q's tile is free
-  copies_q,       ///< its copies of Q are issued
-  waits_empty_k,  ///< it begins to wait for a stage of K
-  copies_k,       ///< its copies of K are issued
-  waits_empty_v,
-  copies_v,
-  full_k,  ///< the observer sees that K has arrived
-  full_v,
-  waits_k,         ///< a consumer begins to wait for K
-  waits_turn,      ///< … for its turn
-  takes_turn,      ///< it has the turn
-  passes_turn,     ///< its products are issued: the next one's turn
-  issues_s,        ///< it begins to issue S = Q Kᵀ
-  commits_s,       ///< all of them are issued
-  done_s,          ///< they are done
-  releases_k,      ///< K's stage is released
-  begins_softmax,  ///< scores become weights
-  ends_softmax,
-  waits_v,
-  issues_o,  ///< it begins to issue O += P V
-  commits_o,
-  done_o,
-  releases_v,
-  stores,  ///< it begins to store O
-  stored,  ///< it is done, except for TMA's part
-};
 constexpr auto names_of(What) {
   return std::to_array<std::string_view>(
       {"waits-empty-q", "copies-q",       "waits-empty-k", "copies-k",  "waits-empty-v",

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "kernels/attention/flash_attention_3/omission.hpp"
 #include "kernels/attention/flash_attention_3/problem.hpp"
 #include "kernels/attention/shared/matrix.hpp"
 #include "kernels/lessons.hpp"
@@ -38,16 +39,6 @@ constexpr auto names_of(HopperMask) {
 constexpr Mask mask_of(HopperMask mask) {
   constexpr Mask kMasks[] = {Mask::none, Mask::causal, Mask::sliding_window};
   return kMasks[static_cast<int>(mask)];
-}
-
-/// A kernel's fault.
-enum class Omission { none, skip_rescale, mask_off_by_one };
-constexpr auto names_of(Omission) {
-  return std::to_array<std::string_view>({"none", "skip-rescale", "mask-off-by-one"});
-}
-constexpr Break break_of(Omission omission) {
-  constexpr Break kBreaks[] = {Break::none, Break::skip_rescale, Break::mask_off_by_one};
-  return kBreaks[static_cast<int>(omission)];
 }
 
 struct Params {

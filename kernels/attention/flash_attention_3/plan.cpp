@@ -7,16 +7,6 @@
 #include "kernels/attention/flash_attention_3/params.hpp"
 
 namespace tilestep::flash_attention_3 {
-namespace {
-
-void check_break(const Params& params) {
-  if (params.omits != Omission::mask_off_by_one || params.mask != HopperMask::none) return;
-  lab::refuse_with("break", std::string(name_of(params.omits)), "mask = none", "none, skip-rescale",
-                   std::string("none"));
-}
-
-}  // namespace
-
 MaskRule Params::rule() const {
   const bool windowed = mask == HopperMask::sliding_window;
   return {mask_of(mask), seq, windowed ? std::min(window, seq) : 0, 0};
@@ -51,12 +41,12 @@ const lab::KnobTable<Params>& knob_table() {
           .integer(&Params::query,
                    {"query", "Chosen query", "", "Query whose steps are traced, at most the last."},
                    0, kMostLength - 1)
-          .require(check_break);
+          .require([](const Params& p) { check_omission(p.omits, p.rule().mask); });
   return table;
 }
 
 TilePlan plan_of(const Params& params) {
-  check_break(params);
+  check_omission(params.omits, params.rule().mask);
   simt::require_within("flash-attention-3: seq", params.seq, 1, kMostLength);
   const TileSizes sizes = explained_sizes(params.columns(), params.keys());
   TilePlan plan;
@@ -71,14 +61,7 @@ TilePlan plan_of(const Params& params) {
 }
 
 Problem problem_of(const Params& params, const TilePlan& plan) {
-  Problem problem;
-  problem.rung = params.variant;
-  problem.head_dim = params.columns();
-  problem.heads = params.heads;
-  problem.kv_heads = params.kv_heads;
-  problem.rule = params.rule();
-  problem.blocks = (params.heads * plan.q_tiles + 1) / 2;
-  return problem;
+  return {task_of(params), params.variant, (params.heads * plan.q_tiles + 1) / 2};
 }
 
 }  // namespace tilestep::flash_attention_3

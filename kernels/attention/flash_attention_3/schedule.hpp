@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "kernels/attention/shared/mask.hpp"
+#include "kernels/attention/shared/task.hpp"
 #include "kernels/base/simt/simt.hpp"
 
 namespace tilestep::flash_attention_3 {
@@ -59,6 +60,8 @@ struct NoDocuments {
 /// Tiles of keys, both ends included; none where last < first.
 struct KeyTiles {
   int first, last;
+
+  __host__ __device__ constexpr int count() const { return last - first + 1; }
 };
 /// The tiles that any of the queries q0 … q1 sees; one that is all masked if they see none.
 __host__ __device__ constexpr KeyTiles tiles_seen(const MaskRule& rule, int q0, int q1, int width) {
@@ -100,50 +103,45 @@ struct TileOrder {
 
 // ---- records of an explained kernel ---------------------------------------------------------------
 
-/// A kind of event, per actor; a site. Events are numbered by the block's tiles of keys, or by tiles of queries or
-/// turns where noted. Consumer c is at site + c · kConsumerSites.
-enum Site : int {
-  // The producer.
-  kWaitsEmptyQ,  ///< begins to wait until Q's tile is free (tiles of queries)
-  kCopiesQ,      ///< its copies are issued (tiles of queries)
-  kWaitsEmptyK,
-  kCopiesK,
-  kWaitsEmptyV,
-  kCopiesV,
-  // The observer.
-  kFullK,  ///< sees that K is there
-  kFullV,
-  // A consumer.
-  kWaitsK,         ///< begins to wait for K
-  kWaitsTurn,      ///< begins to wait for its turn (turns)
-  kTakesTurn,      ///< has it (turns)
-  kPassesTurn,     ///< its products are issued: the next one's turn (turns)
-  kIssuesS,        ///< begins to issue S = Q Kᵀ
-  kCommitsS,       ///< all are issued
-  kDoneS,          ///< they are done
-  kReleasesK,      ///< K's stage is released
-  kBeginsSoftmax,  ///< scores become weights
-  kEndsSoftmax,
-  kWaitsV,
-  kIssuesO,  ///< begins to issue O += P V
-  kCommitsO,
-  kDoneO,
-  kReleasesV,
-  kStores,  ///< begins to store O (tiles of queries)
-  kStored,  ///< is done, except for TMA's part (tiles of queries)
+/// The events of a block. They are numbered by its tiles of keys, or by tiles of queries or turns where noted.
+enum class What {
+  waits_empty_q,  ///< the producer begins to wait until Q's tile is free (tiles of queries)
+  copies_q,       ///< its copies of Q are issued (tiles of queries)
+  waits_empty_k,  ///< it begins to wait for a stage of K
+  copies_k,       ///< its copies of K are issued
+  waits_empty_v,
+  copies_v,
+  full_k,  ///< the observer sees that K has arrived
+  full_v,
+  waits_k,         ///< a consumer begins to wait for K
+  waits_turn,      ///< … for its turn (turns)
+  takes_turn,      ///< it has the turn (turns)
+  passes_turn,     ///< its products are issued: the next one's turn (turns)
+  issues_s,        ///< it begins to issue S = Q Kᵀ
+  commits_s,       ///< all of them are issued
+  done_s,          ///< they are done
+  releases_k,      ///< K's stage is released
+  begins_softmax,  ///< scores become weights
+  ends_softmax,
+  waits_v,
+  issues_o,  ///< it begins to issue O += P V
+  commits_o,
+  done_o,
+  releases_v,
+  stores,  ///< it begins to store O (tiles of queries)
+  stored,  ///< it is done, except for TMA's part (tiles of queries)
 };
-inline constexpr int kConsumerSites = kStored - kWaitsK + 1;
-inline constexpr int kSites = kWaitsK + kMostConsumers * kConsumerSites;
+/// A tape's site: of the kind of event, and of the consumer.
+inline constexpr int kConsumerSites =
+    static_cast<int>(What::stored) - static_cast<int>(What::waits_k) + 1;
+constexpr int site_of(What what, int consumer = 0) {
+  return static_cast<int>(what) + consumer * kConsumerSites;
+}
+inline constexpr int kSites = site_of(What::waits_k, kMostConsumers);
 
-/// The floats that an explained kernel records for the chosen query at each tile of keys.
-enum RowField : int {
-  kRowTile,     ///< number of the tile of keys
-  kRowHighest,  ///< highest score of the tile; −∞ where all are masked
-  kRowMaximum,  ///< of all tiles so far
-  kRowRescale,  ///< factor for ℓ and O
-  kRowSum,      ///< ℓ afterwards
-  kRowFields
-};
+using Step = attention::SoftmaxStep;
+/// Array of Step that the tape keeps: the chosen query's, at each of the block's tiles of keys.
+inline constexpr std::uint32_t kSteps = 0;
 
 /// The faults of an explained kernel: those of the knob `break` and, under emulation, each wait, fence and release
 /// omitted, for tests.

@@ -35,20 +35,6 @@ lab::Fields<Trace> trace_fields() {
 
 // ---- lanes ------------------------------------------------------------------------------------------
 
-bool is_wait(What what) {
-  switch (what) {
-    case What::waits_empty_q:
-    case What::waits_empty_k:
-    case What::waits_empty_v:
-    case What::waits_k:
-    case What::waits_v:
-    case What::waits_turn:
-      return true;
-    default:
-      return false;
-  }
-}
-
 /// What begins with an event and ends with another of the same tile.
 struct Pair {
   What begin, end;
@@ -75,7 +61,7 @@ std::vector<Span> spans_of(const Trace& trace) {
   for (const Event& event : trace.events) {
     const Event*& wait = waiting[event.lane];
     if (wait != nullptr) add(*wait, event, Activity::waits, ' ');
-    wait = is_wait(event.what) ? &event : nullptr;
+    wait = name_of(event.what).starts_with("waits") ? &event : nullptr;
     for (const Pair& pair : kPairs) {
       // Who looks on has a lane of its own.
       const int lane = pair.activity == Activity::copies ? 0 : event.lane;

@@ -1,21 +1,32 @@
 #pragma once
 
 /// \file
-/// Building blocks of FlashAttention 3's kernels: the layout of shared memory, turns, the softmax of scores in
-/// registers, the store of O, and the recording of events.
+/// Building blocks of FlashAttention 3's kernels: the layout of shared memory, the softmax of scores in registers, the
+/// store of O.
 
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
 #include "kernels/attention/flash_attention_3/schedule.hpp"
-#include "kernels/base/simt/hopper.hpp"
+#include "kernels/base/simt/ring.hpp"
+#include "kernels/base/simt/softmax_step.hpp"
 
 namespace tilestep::flash_attention_3::SIMT_BACKEND {
 
 using namespace simt::hopper;
 
 constexpr unsigned kAllLanes = 0xFFFFFFFFu;
+
+/// Whether the kernel is to leave this out, or to be wrong in this way. On a GPU only what a knob can ask for: a wait
+/// that may be omitted would keep the compiler from running products asynchronously.
+template <class Tape, class Fault>
+__device__ __forceinline__ constexpr bool omits(const Tape& tape, Fault what) {
+#if defined(__CUDACC__)
+  if (what > Fault::last_of_knob) return false;
+#endif
+  return tape.does(what);
+}
 
 /// A kernel's compile-time constants.
 template <int kDim, int kKeysOfTile, int kGroups, int kStagesOfRing>
@@ -31,6 +42,7 @@ struct Tile {
   static_assert(kDim % kPanelColumns == 0 && kKeysOfTile % 16 == 0 &&
                 (kGroups == 2 || kGroups == 3));
 
+  using Ring = simt::hopper::Ring<Count<kStages>>;  ///< of K or V
   using Scores = float[kKeysOfTile / 2];
   using Weights = unsigned[kKeysOfTile / 16][4];  ///< A's fragments for O += P V
   using Outputs = float[kDim / 2];
@@ -58,20 +70,11 @@ struct Layout {
   }
   __device__ __forceinline__ unsigned v(int stage) const { return k(T::kStages + stage); }
 
-  __device__ __forceinline__ unsigned barrier(int number) const {
-    return k(2 * T::kStages) + static_cast<unsigned>(number * 8);
-  }
-  __device__ __forceinline__ unsigned full_q() const { return barrier(0); }
-  __device__ __forceinline__ unsigned empty_q() const { return barrier(1); }
-  __device__ __forceinline__ unsigned full_k(int stage) const { return barrier(2 + stage); }
-  __device__ __forceinline__ unsigned empty_k(int stage) const {
-    return full_k(T::kStages + stage);
-  }
-  __device__ __forceinline__ unsigned full_v(int stage) const {
-    return full_k(2 * T::kStages + stage);
-  }
-  __device__ __forceinline__ unsigned empty_v(int stage) const {
-    return full_k(3 * T::kStages + stage);
+  // The barriers. Q has one place.
+  __device__ __forceinline__ Ring<Count<1>> ring_q() const { return {k(2 * T::kStages)}; }
+  __device__ __forceinline__ typename T::Ring ring_k() const { return {ring_q().barriers + 16}; }
+  __device__ __forceinline__ typename T::Ring ring_v() const {
+    return {ring_k().barriers + 16 * T::kStages};
   }
 };
 
@@ -85,35 +88,24 @@ __device__ __forceinline__ Layout<T> lay_out() {
     name_shared(layout.q(consumer), T::kQueryBytes, "Q", consumer);
     name_shared(layout.o(consumer), T::kQueryBytes, "tile of O", consumer);
   }
-  name_shared(layout.full_q(), 8, "full Q", 0);
-  name_shared(layout.empty_q(), 8, "empty Q", 0);
   for (int stage = 0; stage < T::kStages; ++stage) {
     name_shared(layout.k(stage), T::kKeyBytes, "K", stage);
     name_shared(layout.v(stage), T::kKeyBytes, "V", stage);
-    name_shared(layout.full_k(stage), 8, "full K", stage);
-    name_shared(layout.empty_k(stage), 8, "empty K", stage);
-    name_shared(layout.full_v(stage), 8, "full V", stage);
-    name_shared(layout.empty_v(stage), 8, "empty V", stage);
   }
+  layout.ring_q().name("full Q", "empty Q");
+  layout.ring_k().name("full K", "empty K");
+  layout.ring_v().name("full V", "empty V");
   return layout;
 }
 
-/// The next tile of K or V: the number of tiles before it gives its stage and the parity of its phase.
+/// Requests all panels of a tile of `rows` rows from TMA.
 template <class T>
-struct Turn {
-  int number = 0;
-
-  __device__ __forceinline__ int stage() const {
-    return static_cast<int>(static_cast<unsigned>(number) % T::kStages);
+__device__ __forceinline__ void fetch_panels(const TensorMap& map, unsigned tile, int rows,
+                                             unsigned full, int row, int head) {
+  for (int panel = 0; panel < T::kPanels; ++panel) {
+    fetch(map, tile + static_cast<unsigned>(panel * rows * kPanelBytes), full,
+          panel * kPanelColumns, row, head);
   }
-  __device__ __forceinline__ unsigned parity() const {
-    return static_cast<unsigned>(number) / T::kStages % 2;
-  }
-};
-
-/// This warp is done with the data that the barrier guards.
-__device__ __forceinline__ void release(unsigned barrier) {
-  if (threadIdx.x % 32 == 0) arrive(barrier);
 }
 
 // ---- arguments of a launch ------------------------------------------------------------------------
@@ -136,8 +128,7 @@ struct Place {
   KeyTiles keys;
 };
 template <class T>
-__device__ __forceinline__ Place place_of(const Task& task, int number) {
-  const QueryTile tile = task.order.place(number);
+__device__ __forceinline__ Place place_of(const Task& task, const QueryTile& tile) {
   const int row = tile.tile * T::kSizes.rows();
   const int end = min(row + T::kSizes.rows(), task.rule.length);
   return {tile.head, row, tiles_seen(task.rule, row, end - 1, T::kKeys)};
@@ -145,41 +136,45 @@ __device__ __forceinline__ Place place_of(const Task& task, int number) {
 
 // ---- products -------------------------------------------------------------------------------------
 
-/// Issues S = Q Kᵀ for the warpgroup's 64 queries.
-template <class T>
-__device__ __forceinline__ void issue_scores(typename T::Scores& s, unsigned q, unsigned k) {
-  const std::uint64_t a = descriptor(q);
-  const std::uint64_t b = descriptor(k);
+constexpr std::uint64_t in_descriptor(int bytes) {
+  return static_cast<std::uint64_t>(bytes / 16);
+}
+
+/// Issues C = A Bᵀ over kDim columns, for 64 rows of a tile A of kRowsA rows and all kRowsB rows of a tile B.
+template <int kDim, int kRowsA, int kRowsB>
+__device__ __forceinline__ void issue_product(float (&c)[kRowsB / 2], unsigned a, unsigned b) {
+  const std::uint64_t of_a = descriptor(a);
+  const std::uint64_t of_b = descriptor(b);
 #pragma unroll
-  for (int step = 0; step < T::kHeadDim / 16; ++step) {
+  for (int step = 0; step < kDim / 16; ++step) {
     constexpr int kSteps = kPanelBytes / kWgmmaBytes;  // of a panel
     const int panel = step / kSteps;
     const int byte = step % kSteps * kWgmmaBytes;
-    const int of_q = panel * kRowsOfGroup * kPanelBytes + byte;
-    const int of_k = panel * T::kKeys * kPanelBytes + byte;
-    wgmma<Format::bf16, T::kKeys>(s, a + static_cast<std::uint64_t>(of_q / 16),
-                                  b + static_cast<std::uint64_t>(of_k / 16), step == 0);
+    wgmma<Format::bf16, kRowsB>(c, of_a + in_descriptor(panel * kRowsA * kPanelBytes + byte),
+                                of_b + in_descriptor(panel * kRowsB * kPanelBytes + byte),
+                                step == 0);
   }
 }
 
-/// Issues O += P V, P from registers. V is not transposed: its columns vary fastest.
-template <class T>
-__device__ __forceinline__ void issue_outputs(typename T::Outputs& o,
-                                              const typename T::Weights& weights, unsigned v) {
-  const std::uint64_t b = turned_descriptor(v, T::kKeys * kPanelBytes);
+/// Issues C += A B, A from registers. B is not transposed: its kDim columns vary fastest.
+template <int kDim, int kSteps>
+__device__ __forceinline__ void issue_sums(float (&c)[kDim / 2], const unsigned (&a)[kSteps][4],
+                                           unsigned b) {
+  const std::uint64_t of_b = turned_descriptor(b, kSteps * 16 * kPanelBytes);
 #pragma unroll
-  for (int step = 0; step < T::kKeys / 16; ++step) {
-    wgmma<Format::bf16, T::kHeadDim, Major::n>(
-        o, weights[step], b + static_cast<std::uint64_t>(step * 16 * kPanelBytes / 16), false);
+  for (int step = 0; step < kSteps; ++step) {
+    wgmma<Format::bf16, kDim, Major::n>(c, a[step], of_b + in_descriptor(step * 16 * kPanelBytes),
+                                        false);
   }
 }
 
 /// A thread's accumulators are already where wgmma wants A's fragments: two neighbours of a row per register.
-template <class T>
-__device__ __forceinline__ void pack_weights(typename T::Weights& weights,
-                                             const typename T::Scores& s) {
+template <int kSteps, int kSums>
+__device__ __forceinline__ void pack_weights(unsigned (&weights)[kSteps][4],
+                                             const float (&s)[kSums]) {
+  static_assert(kSums == 8 * kSteps);
 #pragma unroll
-  for (int i = 0; i < T::kKeys / 4; ++i) {
+  for (int i = 0; i < 4 * kSteps; ++i) {
     weights[i / 4][i % 4] = pack_bf16(s[2 * i], s[2 * i + 1]);
   }
 }
@@ -191,6 +186,19 @@ struct Rows {
   float maximum[2] = {-INFINITY, -INFINITY};
   float sum[2] = {0, 0};  ///< of the thread's own weights
 };
+/// Masks all of a row's scores but those of columns `lowest` … `highest`, counted from the thread's first. It is row
+/// `half` of its two.
+template <int kSums>
+__device__ __forceinline__ void hide_outside(float (&s)[kSums], int half, int lowest, int highest) {
+#pragma unroll
+  for (int j = 0; j < kSums / 4; ++j) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const bool hidden = 8 * j + i < lowest || 8 * j + i > highest;
+      if (hidden) s[4 * j + 2 * half + i] = -INFINITY;
+    }
+  }
+}
 /// Masks the scores of keys that a query does not see. `row` is the warpgroup's first query, `key` the tile's
 /// first key. Broken, each query sees `one_more`.
 template <class T>
@@ -202,16 +210,7 @@ __device__ __forceinline__ void hide(typename T::Scores& s, const MaskRule& rule
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int last = min(rule.last_key(query + half * 8), rule.length - 1) + (one_more ? 1 : 0);
-    const int lowest = rule.first_key(query + half * 8, NoDocuments{}) - mine;
-    const int highest = last - mine;
-#pragma unroll
-    for (int j = 0; j < T::kKeys / 8; ++j) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const bool hidden = 8 * j + i < lowest || 8 * j + i > highest;
-        if (hidden) s[4 * j + 2 * half + i] = -INFINITY;
-      }
-    }
+    hide_outside(s, half, rule.first_key(query + half * 8, NoDocuments{}) - mine, last - mine);
   }
 }
 
@@ -241,19 +240,16 @@ __device__ __forceinline__ void weigh(typename T::Scores& s, Rows& rows, float (
                                       const float (&tile)[2], float scale) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const float before = rows.maximum[half];
-    const float now = fmaxf(before, tile[half]);
-    // −∞ − (−∞) would be NaN; with any finite reference, 2^−∞ is 0 as it should be.
-    const float base = kMasked && now == -INFINITY ? 0.0f : now * scale;
-    rescale[half] = exp2_approximate(fmaf(before, scale, -base));
-    rows.maximum[half] = now;
+    const auto step =
+        simt::raise_maximum<simt::BinaryExp, !kMasked>(rows.maximum[half], tile[half], scale);
+    rescale[half] = step.rescale;
     float even = 0;
     float odd = 0;
 #pragma unroll
     for (int j = 0; j < T::kKeys / 8; ++j) {
       float* two = &s[4 * j + 2 * half];
-      two[0] = exp2_approximate(fmaf(two[0], scale, -base));
-      two[1] = exp2_approximate(fmaf(two[1], scale, -base));
+      two[0] = step.weight(two[0], scale);
+      two[1] = step.weight(two[1], scale);
       even += two[0];
       odd += two[1];
     }
@@ -309,27 +305,27 @@ __device__ __forceinline__ void stage_outputs(const typename T::Outputs& o, unsi
 
 /// Stores O through shared memory by TMA, which skips rows past the last query. Returns immediately: TMA reads while
 /// the warpgroup works on its next tile. FP32 takes two rounds.
-template <class T, class Out, class Tape>
+template <class T, class Out, class Tape = simt::NoTape>
 __device__ __forceinline__ void store_outputs(const TensorMap& map, const typename T::Outputs& o,
                                               const Layout<T>& layout, int consumer, int row,
-                                              int head, const Tape& tape) {
+                                              int head, const Tape& tape = {}) {
   constexpr int kColumns = kPanelBytes / static_cast<int>(sizeof(Out));  // of a box
   constexpr int kParts = T::kHeadDim / kColumns;
   const int meeting = 1 + T::kConsumers + consumer;
   const bool speaks = threadIdx.x % kWarpgroup == 0;
 #pragma unroll
   for (int first = 0; first < kParts; first += T::kPanels) {
-    if (speaks && !tape.does(Fault::no_store_wait)) store_wait<0>();
+    if (speaks && !omits(tape, Fault::no_store_wait)) store_wait<0>();
     // The previous contents must have been read before they are overwritten …
-    if (!tape.does(Fault::no_write_meeting)) named_barrier_sync(meeting, kWarpgroup);
+    if (!omits(tape, Fault::no_write_meeting)) named_barrier_sync(meeting, kWarpgroup);
 #pragma unroll
     for (int i = 0; i < T::kPanels; ++i) {
       stage_outputs<T>(o, layout.o(consumer) + static_cast<unsigned>(i * kBoxBytes),
                        (first + i) * kColumns / 8, Out{});
     }
-    if (!tape.does(Fault::missing_fence)) publish_to_async_proxy();
+    if (!omits(tape, Fault::missing_fence)) publish_to_async_proxy();
     // … and all threads must have written before TMA reads.
-    if (!tape.does(Fault::no_store_meeting)) named_barrier_sync(meeting, kWarpgroup);
+    if (!omits(tape, Fault::no_store_meeting)) named_barrier_sync(meeting, kWarpgroup);
     if (!speaks) continue;
     for (int i = 0; i < T::kPanels; ++i) {
       store(map, layout.o(consumer) + static_cast<unsigned>(i * kBoxBytes), (first + i) * kColumns,
@@ -338,53 +334,5 @@ __device__ __forceinline__ void store_outputs(const TensorMap& map, const typena
     store_commit();
   }
 }
-
-// ---- recording ------------------------------------------------------------------------------------
-
-/// A timed kernel records nothing and has no faults.
-struct Timed {
-  static constexpr bool kRecords = false;
-
-  __device__ __forceinline__ void note(int, int) const {}
-  __device__ __forceinline__ constexpr bool does(Fault) const { return false; }
-};
-
-/// In an explained kernel the first thread of each warpgroup of the chosen block records the clock of each event,
-/// and the lanes that hold the chosen row record its values.
-struct Explained {
-  static constexpr bool kRecords = true;
-
-  simt::Global<long long> clocks;  ///< kSites rows of `numbers`
-  simt::Global<float> rows;        ///< `numbers` of kRowFields
-  int numbers;
-  int block;
-  int row;  ///< of the block's tile of queries
-  Fault fault;
-
-  __device__ __forceinline__ bool chosen() const { return static_cast<int>(blockIdx.x) == block; }
-  __device__ __forceinline__ void note(int site, int number) const {
-    if (chosen() && threadIdx.x % kWarpgroup == 0) seen(site, number);
-  }
-  __device__ __forceinline__ void seen(int site, int number) const {
-    clocks[site * numbers + number] = cycles();
-  }
-  /// Whether the calling thread has the chosen row, as row `half` of its two.
-  __device__ __forceinline__ bool has_row(int consumer, int half) const {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int mine = consumer * kRowsOfGroup +
-                     static_cast<int>(threadIdx.x) % kWarpgroup / 32 * 16 + half * 8 + lane / 4;
-    return chosen() && mine == row && lane % 4 == 0;
-  }
-  __device__ __forceinline__ void note_row(int number, RowField field, float value) const {
-    rows[number * kRowFields + field] = value;
-  }
-  __device__ __forceinline__ bool does(Fault what) const {
-#if defined(__CUDACC__)
-    // A wait that may be omitted would keep the compiler from running products asynchronously.
-    if (what > Fault::last_of_knob) return false;
-#endif
-    return fault == what;
-  }
-};
 
 }  // namespace tilestep::flash_attention_3::SIMT_BACKEND

@@ -62,7 +62,8 @@ std::size_t statement_end(std::string_view text, std::size_t at) {
 bool begins_recording(std::string_view rest) {
   for (const std::string_view word :
        {"tape.note(", "tape.note_row(", "tape.put(", "tape.add(", "tape.tick(", "clock(tape",
-        "clock<", "linger(tape", "if (tape.", "if (omits(tape", "witness.", "records.", "probe."}) {
+        "clock<", "note(What::", "c.note(", "note(k", "linger(tape", "if (tape.", "if (omits(tape",
+        "tape.seen(", "tape.linger(", "witness.", "records.", "probe."}) {
     if (rest.starts_with(word)) return true;
   }
   return false;

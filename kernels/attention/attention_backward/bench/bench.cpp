@@ -43,10 +43,9 @@ class Bench : public AttentionBench {
       lab::Rung rung = lab::rung_of(of, fmt::format("ladder_{}", name_of(of)), kWhatIsCompared);
       rung.variant = fmt::format("{} {}", name_of(of), words_of(task));
       rung.cells = {{"what_changed", rung.why}};
-      for (const TimedBackward& kernel : timed_backward(kernels_, of, task.head_dim)) {
-        rung.configurations.push_back(
-            {.name = kernel.name, .make = [&problem, kernel] { return problem.runnable(kernel); }});
-      }
+      const TimedBackward kernel = timed_backward(kernels_, of, task.head_dim);
+      rung.configurations.push_back(
+          {.name = kernel.name, .make = [&problem, kernel] { return problem.runnable(kernel); }});
       plan.rungs.push_back(std::move(rung));
     }
     keep(climb(plan, share));

@@ -1,43 +1,29 @@
 #include "kernels/attention/attention_backward/bench/problem.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "kernels/base/numeric/index.hpp"
 
 namespace tilestep::attention_backward {
-namespace {
-
-hopper::Problem hopper_problem_of(const Task& task) {
-  hopper::Problem problem;
-  problem.head_dim = task.head_dim;
-  problem.heads = task.heads;
-  problem.kv_heads = task.kv_heads;
-  problem.rule = task.rule;
-  return problem;
-}
-
-}  // namespace
 
 BackwardRoundings roundings_of(BackwardRung rung, int head_dim) {
   return {.rounded_weights = rung == BackwardRung::hopper && head_dim == 64};
 }
 
-std::vector<TimedBackward> timed_backward(const Kernels& kernels, BackwardRung rung, int head_dim) {
-  std::vector<TimedBackward> found;
+TimedBackward timed_backward(const Kernels& kernels, BackwardRung rung, int head_dim) {
   if (rung == BackwardRung::hopper) {
-    const hopper::TileSizes sizes = hopper::timed_sizes(head_dim);
-    found.push_back({rung, -1,
-                     std::to_string(sizes.queries) + "x" + std::to_string(hopper::kKeys) +
-                         ", 2 warpgroups of 64 keys"});
-    return found;
+    const int queries = hopper::timed_sizes(head_dim).queries;
+    return {rung, queries, fmt::format("{}x{}, 2 warpgroups of 64 keys", queries, hopper::kKeys)};
   }
   const auto all = kernels.configurations();
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const Configuration& one = all[i];
-    if (one.head_dim != head_dim) continue;
-    found.push_back({rung, static_cast<int>(i), std::string(one.name)});
-  }
-  return found;
+  const auto one = std::find_if(all.begin(), all.end(), [&](const Configuration& configuration) {
+    return configuration.head_dim == head_dim;
+  });
+  if (one == all.end())
+    throw Error("attention-backward: no kernel is timed at this head dimension");
+  return {rung, one->block_q, std::string(one->name), static_cast<int>(one - all.begin())};
 }
 
 BackwardProblem::BackwardProblem(simt::Device& device, const Task& task)
@@ -62,32 +48,15 @@ double BackwardProblem::bytes() const {
 }
 
 Arrays BackwardProblem::arrays(const TimedBackward& kernel) {
-  const Configuration& one =
-      kernels_of(device_).configurations()[static_cast<std::size_t>(kernel.configuration)];
-  const auto padded = numeric::elements_of(
-      task().heads, static_cast<int>(simt::blocks_for(task().length(), one.block_q)) * one.block_q);
+  const Scratch scratch = scratch_of(task(), kernel.block_q, task().head_dim);
+  if (!terms_ || terms_->count() != scratch.terms) terms_.emplace(device_, scratch.terms);
+  if (!sums_ || sums_->count() < scratch.dq_sums) sums_.emplace(device_, scratch.dq_sums);
   Arrays a;
   a.q = given_.q, a.k = given_.k, a.v = given_.v;
   a.o = given_.o, a.lse = given_.lse, a.d_o = d_o_.span();
   a.dq = dq_.span(), a.dk = dk_.span(), a.dv = dv_.span();
-  if (!terms_ || terms_->count() != 2 * padded) terms_.emplace(device_, 2 * padded);
   a.terms = terms_->span();
-  const std::size_t sums = padded * static_cast<std::size_t>(task().head_dim);
-  if (!sums_ || sums_->count() < sums) sums_.emplace(device_, sums);
-  a.dq_sums = {sums_->span().data, sums};
-  return a;
-}
-
-hopper::Arrays BackwardProblem::hopper_arrays() {
-  const hopper::Scratch scratch = hopper::scratch_of(hopper_problem_of(task()));
-  if (!terms_ || terms_->count() != scratch.rows) terms_.emplace(device_, scratch.rows);
-  if (!sums_ || sums_->count() < scratch.sums) sums_.emplace(device_, scratch.sums);
-  hopper::Arrays a;
-  a.q = given_.q, a.k = given_.k, a.v = given_.v;
-  a.o = given_.o, a.lse = given_.lse, a.d_o = d_o_.span();
-  a.dq = dq_.span(), a.dk = dk_.span(), a.dv = dv_.span();
-  a.rows = terms_->span();
-  a.sums = {sums_->span().data, scratch.sums};
+  a.dq_sums = {sums_->span().data, scratch.dq_sums};
   return a;
 }
 
@@ -140,16 +109,10 @@ lab::Closest BackwardProblem::compared(BackwardRung rung) {
 
 lab::Runnable BackwardProblem::runnable(const TimedBackward& kernel) {
   const Kernels& kernels = kernels_of(device_);
-  std::function<void()> launch;
-  if (kernel.rung == BackwardRung::hopper) {
-    launch = [this, &kernels, problem = hopper_problem_of(task()), a = hopper_arrays()] {
-      kernels.run(device_, problem, a);
-    };
-  } else {
-    launch = [this, &kernels, number = kernel.configuration, a = arrays(kernel)] {
-      kernels.run(device_, number, task(), a);
-    };
-  }
+  const auto launch = [this, &kernels, kernel, a = arrays(kernel)] {
+    if (kernel.rung == BackwardRung::hopper) return kernels.run(device_, task(), a);
+    kernels.run(device_, kernel.configuration, task(), a);
+  };
   const auto verify = [this, launch, rung = kernel.rung] {
     for (simt::Buffer<std::uint16_t>* gradient : {&dq_, &dk_, &dv_}) gradient->fill(0xFF);
     launch();

@@ -26,14 +26,14 @@ constexpr auto reasons_of(BackwardRung) {
 
 BackwardRoundings roundings_of(BackwardRung rung, int head_dim);
 
-/// A timed backward kernel: one of `BackwardKernels::configurations`, or the one for Hopper.
+/// The BF16 kernel of a rung for a head dimension.
 struct TimedBackward {
   BackwardRung rung = BackwardRung::recompute;
-  int configuration = -1;  ///< −1: Hopper's only one
+  int block_q = 0;
   std::string name;
+  int configuration = -1;  ///< of `Kernels::configurations`; −1: Hopper's
 };
-/// The BF16 kernels of a rung for a head dimension.
-std::vector<TimedBackward> timed_backward(const Kernels& kernels, BackwardRung rung, int head_dim);
+TimedBackward timed_backward(const Kernels& kernels, BackwardRung rung, int head_dim);
 
 /// The gradient problem prepared on the device, in BF16: dO repeats a period, O and log-sum-exp come from a forward
 /// kernel. dQ, dK and dV are compared with double at three places of the first head and of the last.
@@ -52,7 +52,6 @@ class BackwardProblem {
 
  private:
   Arrays arrays(const TimedBackward& kernel);
-  hopper::Arrays hopper_arrays();
   const BackwardReference& reference(BackwardRung rung, int head);
   lab::Closest compared(BackwardRung rung);
 

@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// What hopper/hopper_launch.cu gives launch.cu: these kernels are compiled beside the others, not behind
+/// What hopper/launch_timed.cu gives launch.cu: these kernels are compiled beside the others, not behind
 /// them.
 
 #include "kernels/attention/attention_backward/hopper/problem.hpp"

@@ -37,13 +37,6 @@ inline constexpr int kPieceColumns = 256;
 inline constexpr int kPieceRows = kRowsOfGroup * kRowsOfGroup / kPieceColumns;
 inline constexpr int kPieceBytes = kPieceRows * kPieceColumns * 4;
 
-/// A warpgroup's products while a tile's dS goes through shared memory, and while its dQ is stored.
-enum class ProductOrder {
-  dq_first,      ///< the end of dV; dK
-  dk_first,      ///< dK; nothing
-  scores_ahead,  ///< dK; S of the next tile
-};
-
 /// What is fixed for a kernel but for the format, which hopper.hpp has.
 struct TileSizes {
   int head_dim, queries;
@@ -143,6 +136,7 @@ inline constexpr int kSites = kIssuesS + kConsumers * kConsumerSites;
 /// Omissions of an explained kernel, only under emulation: each wait, fence and release, for tests.
 enum class Fault {
   none,
+  last_of_knob = none,
   no_publish,          ///< TMA is not told of the barriers
   no_meeting,          ///< no thread waits for the barriers' initialization
   skip_key_wait,       ///< a consumer does not wait for K

@@ -11,10 +11,6 @@ namespace {
 using lab::unwritten, lab::uploaded;
 using numeric::elements_of;
 
-simt::Buffer<std::uint16_t> sent(simt::Device& device, const std::vector<float>& values) {
-  return uploaded(device, words_of(values));
-}
-
 /// D of the rows that are there.
 std::vector<float> d_of(const std::vector<float>& terms, const TilePlan& plan, const Task& task) {
   const std::size_t padded = elements_of(plan.q_tiles, plan.block_q);
@@ -44,6 +40,27 @@ flash_attention::Params forward_of(const Params& params) {
   return forward;
 }
 
+PassBuffers::PassBuffers(simt::Device& device, const Scratch& scratch, const Inputs& inputs,
+                         const std::vector<float>& d_output, const std::vector<float>& o,
+                         const std::vector<float>& lse)
+    : q_(device, words_of(inputs.q)),
+      k_(device, words_of(inputs.k)),
+      v_(device, words_of(inputs.v)),
+      o_(device, words_of(o)),
+      d_o_(device, words_of(d_output)),
+      begins_(uploaded(device, inputs.begins)),
+      lse_(device, lse),
+      terms(unwritten<float>(device, scratch.terms)),
+      dq_sums(unwritten<float>(device, scratch.dq_sums)),
+      dq(unwritten<std::uint16_t>(device, inputs.q.size())),
+      dk(unwritten<std::uint16_t>(device, inputs.k.size())),
+      dv(unwritten<std::uint16_t>(device, inputs.v.size())) {}
+
+Arrays PassBuffers::arrays() {
+  return {q_.span(),   k_.span(),    v_.span(),      o_.span(), d_o_.span(), begins_.span(),
+          lse_.span(), terms.span(), dq_sums.span(), dq.span(), dk.span(),   dv.span()};
+}
+
 Outcome run_explained(simt::Device& device, const Params& params, const Inputs& inputs,
                       const std::vector<float>& d_output, const Chosen& chosen) {
   Outcome outcome;
@@ -51,32 +68,21 @@ Outcome run_explained(simt::Device& device, const Params& params, const Inputs& 
   outcome.forward = flash_attention::run_explained(device, forward_of(params), inputs, chosen);
   const TilePlan& plan = outcome.plan;
   const Task task = task_of(params);
-  const std::size_t padded = elements_of(task.heads, plan.q_tiles * plan.block_q);
-  const auto q = sent(device, inputs.q), k = sent(device, inputs.k), v = sent(device, inputs.v),
-             o = sent(device, outcome.forward.o), d_o = sent(device, d_output);
-  const auto begins = uploaded(device, inputs.begins);
-  const auto lse = uploaded(device, outcome.forward.lse);
-  auto terms = unwritten<float>(device, 2 * padded);
-  auto sums = unwritten<float>(device, padded * static_cast<std::size_t>(plan.columns));
-  auto dq = unwritten<std::uint16_t>(device, inputs.q.size()),
-       dk = unwritten<std::uint16_t>(device, inputs.k.size()),
-       dv = unwritten<std::uint16_t>(device, inputs.v.size());
+  PassBuffers pass(device, scratch_of(task, plan.block_q, plan.columns), inputs, d_output,
+                   outcome.forward.o, outcome.forward.lse);
   RecordBuffers records(device, plan, task.heads, 3);
-  kernels_of(device).explain(
-      device, plan, task, break_of(params.omits),
-      {q.span(), k.span(), v.span(), o.span(), d_o.span(), begins.span(), lse.span(), terms.span(),
-       sums.span(), dq.span(), dk.span(), dv.span()},
-      records.records(chosen));
+  kernels_of(device).explain(device, plan, task, break_of(params.omits), pass.arrays(),
+                             records.records(chosen));
   device.synchronize();
-  outcome.dq = values_of(dq.download());
-  outcome.dk = values_of(dk.download());
-  outcome.dv = values_of(dv.download());
+  outcome.dq = values_of(pass.dq.download());
+  outcome.dk = values_of(pass.dk.download());
+  outcome.dv = values_of(pass.dv.download());
   outcome.visits = records.visits.download();
   outcome.steps = records.steps.download();
   outcome.asked = records.ledger();
   outcome.formula = ledger_of(plan, task, inputs.begins);
   outcome.blocks = task.kv_heads * plan.k_tiles;
-  outcome.d = d_of(terms.download(), plan, task);
+  outcome.d = d_of(pass.terms.download(), plan, task);
   const std::vector<float> all = records.rows.download();
   const auto length = static_cast<std::ptrdiff_t>(task.length());
   const auto row = [&](std::ptrdiff_t number) {

@@ -26,6 +26,24 @@ struct Outcome {
 /// The forward pass, flash-2, that leaves what the backward pass needs. Of what is broken it has skip-rescale.
 flash_attention::Params forward_of(const Params& params);
 
+/// A pass's arrays on the device: what it is given, and room for the rest. `o` and `d_o` become BF16.
+class PassBuffers {
+ public:
+  PassBuffers(simt::Device& device, const Scratch& scratch, const Inputs& inputs,
+              const std::vector<float>& d_output, const std::vector<float>& o,
+              const std::vector<float>& lse);
+  Arrays arrays();
+
+ private:
+  simt::Buffer<std::uint16_t> q_, k_, v_, o_, d_o_;
+  simt::Buffer<int> begins_;
+  simt::Buffer<float> lse_;
+
+ public:
+  simt::Buffer<float> terms, dq_sums;
+  simt::Buffer<std::uint16_t> dq, dk, dv;
+};
+
 /// Runs that and the backward pass on the gradient of O that is given. Throws Error as run_explained does.
 Outcome run_explained(simt::Device& device, const Params& params, const Inputs& inputs,
                       const std::vector<float>& d_output, const Chosen& chosen = {});

@@ -10,16 +10,6 @@ namespace {
 
 using flash_attention::ForwardKernel;
 
-Problem problem_of(Rung rung, const attention::Task& task) {
-  Problem problem;
-  problem.rung = rung;
-  problem.head_dim = task.head_dim;
-  problem.heads = task.heads;
-  problem.kv_heads = task.kv_heads;
-  problem.rule = task.rule;
-  return problem;
-}
-
 double asked_bytes(const attention::Task& task) {
   const TileSizes sizes = timed_sizes(task.head_dim);
   TilePlan plan;
@@ -52,14 +42,14 @@ class Bench final : public flash_attention::ForwardBench {
     const auto make = [&device = device, &kernels, rung](flash_attention::BenchProblem& problem) {
       return problem.judged(
           [&device, &kernels, &problem, rung] {
-            kernels.run(device, problem_of(rung, problem.task()),
+            kernels.run(device, {problem.task(), rung},
                         {problem.q(), problem.k(), problem.v(), problem.o(), problem.lse()});
           },
           "flash-3", roundings_of(OutputOf::timed));
     };
     const auto resources = [&device = device, &kernels, rung, head_dim] {
-      return kernels.resources(
-          device, problem_of(rung, {{Mask::none, 1024, 0, 0}, 1, 1, head_dim, ScoreMod::none}));
+      return kernels.resources(device,
+                               {{{Mask::none, 1024, 0, 0}, 1, 1, head_dim, ScoreMod::none}, rung});
     };
     return {std::string(name_of(rung)),
             std::string(reason_of(rung)),

@@ -12,41 +12,12 @@
 #include <type_traits>
 
 #include "kernels/attention/flash_attention_3/flash_3.cu"
+#include "kernels/attention/flash_attention_3/launch/tensor_maps.hpp"
 #include "kernels/attention/flash_attention_3/problem.hpp"
 #include "kernels/base/numeric/index.hpp"
 #include "kernels/base/simt/resources.hpp"
-#include "kernels/base/simt/tensor_map.hpp"
 
 namespace tilestep::flash_attention_3::SIMT_BACKEND {
-
-/// Throws Error for what the kernels do not take; Error (unavailable) on a GPU other than Hopper.
-inline void check(const simt::DeviceInfo& device, const Problem& problem) {
-  if (device.compute_capability != 0 && device.compute_capability / 10 != 9) {
-    simt::refuse_device(device, "flash-3", "compute capability 9.0 (Hopper)");
-  }
-  simt::require_within("flash-3: length", problem.rule.length, 1, 1 << 20);
-  simt::require_within("flash-3: kv_heads", problem.kv_heads, 1, 1 << 12);
-  simt::require_multiple("flash-3: heads", problem.heads, problem.kv_heads);
-  simt::require_within("flash-3: heads", problem.heads, 1, 1 << 12);
-  simt::require_within("flash-3: blocks", problem.blocks, 0, 1 << 20);
-  const Mask mask = problem.rule.mask;
-  const bool has_it = mask == Mask::none || mask == Mask::causal ||
-                      (mask == Mask::sliding_window && problem.rule.sinks == 0);
-  if (!has_it) {
-    throw Error("flash-3: masks are none, causal and sliding-window without sinks");
-  }
-}
-
-/// Boxes of `box_rows` rows by 128 bytes of one of `heads` matrices [length × head_dim].
-template <class T>
-TensorMap map_of(simt::Span<T> array, const Problem& problem, int heads, int box_rows) {
-  return simt::tensor_map(array, {.rows = problem.rule.length,
-                                  .columns = problem.head_dim,
-                                  .box_rows = box_rows,
-                                  .box_columns = kPanelBytes / static_cast<int>(sizeof(T)),
-                                  .swizzle = kPanelBytes,
-                                  .matrices = heads});
-}
 
 constexpr double kLog2E = 1.4426950408889634;
 
@@ -88,62 +59,6 @@ void start_rung(simt::Device& device, const Problem& problem, const Arrays<Out>&
     case Rung::pipelined:
       return start<T, Rung::pipelined>(device, problem, arrays, tape, resources);
   }
-}
-
-template <int kDim>
-constexpr TileSizes kTimedSizes = timed_sizes(kDim);
-template <int kDim>
-using TimedTile =
-    Tile<kDim, kTimedSizes<kDim>.keys, kTimedSizes<kDim>.consumers, kTimedSizes<kDim>.stages>;
-template <int kDim, int kKeys>
-using ExplainedTile =
-    Tile<kDim, kKeys, explained_sizes(kDim, kKeys).consumers, explained_sizes(kDim, kKeys).stages>;
-
-/// The timed kernel of `problem`.
-inline void start_timed(simt::Device& device, const Problem& problem,
-                        const Arrays<std::uint16_t>& arrays, simt::Resources* resources) {
-  check(device.info(), problem);
-  simt::with_constant<64, 128>("flash-3: head_dim", problem.head_dim, [&](auto head_dim) {
-    start_rung<TimedTile<decltype(head_dim)::value>>(device, problem, arrays, Timed{}, resources);
-  });
-}
-
-/// O in BF16, as Q. Asynchronous on a GPU. Throws Error for what the kernels do not take, Error
-/// (unavailable) on a GPU other than Hopper.
-inline void attend_timed(simt::Device& device, const Problem& problem,
-                         const Arrays<std::uint16_t>& arrays) {
-  start_timed(device, problem, arrays, nullptr);
-}
-
-/// What the timed kernel takes of a multiprocessor.
-inline simt::Resources resources_of(simt::Device& device, const Problem& problem) {
-  simt::Resources resources;
-  start_timed(device, problem, {}, &resources);
-  return resources;
-}
-
-inline Explained tape_of(const Explanation& what) {
-  assert(what.clocks.count == numeric::elements_of(kSites, what.numbers));
-  assert(what.rows.count == numeric::elements_of(kRowFields, what.numbers));
-  return {simt::global(what.clocks, "clocks"),
-          simt::global(what.rows, "rows"),
-          what.numbers,
-          what.block,
-          what.row,
-          what.fault};
-}
-
-/// The same sums with O in FP32, and what happened. Throws as attend_timed.
-inline void attend_explained(simt::Device& device, const Problem& problem,
-                             const Arrays<float>& arrays, const Explanation& what) {
-  check(device.info(), problem);
-  const Explained tape = tape_of(what);
-  simt::with_constant<64, 128>("flash-3: head_dim", problem.head_dim, [&](auto head_dim) {
-    simt::with_constant<64, 128>("flash-3: keys of a tile", what.keys, [&](auto keys) {
-      using T = ExplainedTile<decltype(head_dim)::value, decltype(keys)::value>;
-      start_rung<T>(device, problem, arrays, tape, nullptr);
-    });
-  });
 }
 
 }  // namespace tilestep::flash_attention_3::SIMT_BACKEND

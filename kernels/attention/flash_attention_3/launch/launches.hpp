@@ -10,7 +10,7 @@
 namespace tilestep::flash_attention_3::SIMT_BACKEND {
 
 void explain_here(simt::Device& device, const Problem& problem, const Arrays<float>& arrays,
-                  const Explanation& what);
+                  int keys, const simt::Tape& tape);
 void run_here(simt::Device& device, const Problem& problem, const Arrays<std::uint16_t>& arrays);
 simt::Resources resources_here(simt::Device& device, const Problem& problem);
 

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <span>
 #include <tuple>
 
 #include "kernels/attention/flash_attention_3/run/run.hpp"
@@ -21,7 +19,6 @@ struct Turn {
   int turn, head, q_tile, before;
   KeyTiles keys;
 
-  int count() const { return keys.last - keys.first + 1; }
   /// The tile of keys that comes as number `i` of this turn: from the last to the first.
   int k_tile(int i) const { return keys.last - i; }
 };
@@ -45,7 +42,7 @@ std::vector<Turn> turns_of(const Problem& problem, const TilePlan& plan, int blo
     const int last = std::min(row + plan.block_q, problem.rule.length) - 1;
     turns.push_back(
         {turn, tile.head, tile.tile, before, tiles_seen(problem.rule, row, last, plan.block_k)});
-    before += turns.back().count();
+    before += turns.back().keys.count();
   }
   return turns;
 }
@@ -60,76 +57,44 @@ int block_with(const Problem& problem, const TilePlan& plan, int head, int q_til
   throw Error("flash-3: no block has the chosen tile of queries");
 }
 
-/// What the chosen block noted.
-struct Notes {
-  int numbers = 0;
-  std::vector<long long> clocks;  ///< −1: it did not happen
-  std::vector<float> rows;
-
-  long long clock(int site, int number) const { return clocks[index_of(site, number, numbers)]; }
-  long long clock(Site site, int consumer, int number) const {
-    return clock(site + consumer * kConsumerSites, number);
-  }
-  float row(int number, RowField field) const { return rows[index_of(number, field, kRowFields)]; }
-};
-
 // ---- events -----------------------------------------------------------------------------------------
 
-/// What a site's numbers count.
-enum class CountedBy { query_tiles, key_tiles, turns };
-CountedBy counted_by(What what) {
-  switch (what) {
-    case What::waits_empty_q:
-    case What::copies_q:
-    case What::stores:
-    case What::stored:
-      return CountedBy::query_tiles;
-    case What::waits_turn:
-    case What::takes_turn:
-    case What::passes_turn:
-      return CountedBy::turns;
-    default:
-      return CountedBy::key_tiles;
-  }
+/// What a site's numbers count: tiles of queries, turns, or else tiles of keys.
+bool by_query_tiles(What what) {
+  return what <= What::copies_q || what >= What::stores;
+}
+bool by_turns(What what) {
+  return what >= What::waits_turn && what <= What::passes_turn;
 }
 
-static_assert(static_cast<int>(What::waits_k) == kWaitsK &&
-              static_cast<int>(What::stored) == kStored);
-
-/// All of one turn at one site. There is a turn more than tiles of keys: the last has a product with V alone.
-void add_events(std::vector<Event>& events, const Notes& notes, const Turn& turn, int turn_number,
-                int site) {
-  const int of_consumers = site - kWaitsK;
-  const bool consumer = of_consumers >= 0;
-  Event event;
-  event.what = static_cast<What>(consumer ? kWaitsK + of_consumers % kConsumerSites : site);
-  event.lane = consumer ? 1 + of_consumers / kConsumerSites : (site < kFullK ? 0 : -1);
-  event.turn = turn_number;
-  event.q_tile = turn.q_tile;
-  event.head = turn.head;
-  const auto add = [&](int number, int k_tile) {
-    event.clock = notes.clock(site, number);
-    event.k_tile = k_tile;
-    if (event.clock >= 0) events.push_back(event);
-  };
-  switch (counted_by(event.what)) {
-    case CountedBy::query_tiles:
-      return add(turn.turn, -1);
-    case CountedBy::key_tiles:
-      for (int i = 0; i < turn.count(); ++i) add(turn.before + i, turn.k_tile(i));
-      return;
-    case CountedBy::turns:
-      for (int i = 0; i <= turn.count(); ++i) {
-        add(turn.before + turn_number + i, turn.k_tile(std::min(i, turn.count() - 1)));
-      }
-  }
-}
-
-std::vector<Event> events_of(const Notes& notes, const std::vector<Turn>& turns) {
+/// Every site's events of one turn. There is a turn more than tiles of keys: the last has a product with V alone.
+std::vector<Event> events_of(const std::vector<long long>& clocks, const std::vector<Turn>& turns) {
+  const int numbers = static_cast<int>(clocks.size()) / kSites;
   std::vector<Event> events;
-  for (std::size_t i = 0; i < turns.size(); ++i) {
+  for (int i = 0; i < std::ssize(turns); ++i) {
+    const Turn& turn = turns[static_cast<std::size_t>(i)];
     for (int site = 0; site < kSites; ++site) {
-      add_events(events, notes, turns[i], static_cast<int>(i), site);
+      const int of_consumers = site - site_of(What::waits_k);
+      const int consumer = of_consumers >= 0 ? of_consumers / kConsumerSites : 0;
+      Event event;
+      event.what = static_cast<What>(site - consumer * kConsumerSites);
+      event.lane = of_consumers >= 0 ? 1 + consumer : event.what < What::full_k ? 0 : -1;
+      event.turn = i;
+      event.q_tile = turn.q_tile;
+      event.head = turn.head;
+      const auto add = [&](int number, int k_tile) {
+        event.clock = clocks[index_of(site, number, numbers)];
+        event.k_tile = k_tile;
+        if (event.clock >= 0) events.push_back(event);
+      };
+      if (by_query_tiles(event.what)) {
+        add(turn.turn, -1);
+        continue;
+      }
+      const int extra = by_turns(event.what) ? 1 : 0, count = turn.keys.count();
+      for (int k = 0; k < count + extra; ++k) {
+        add(turn.before + extra * i + k, turn.k_tile(std::min(k, count - 1)));
+      }
     }
   }
   const auto key = [](const Event& e) {
@@ -144,6 +109,14 @@ std::vector<Event> events_of(const Notes& notes, const std::vector<Turn>& turns)
 
 // ---- visits, steps ------------------------------------------------------------------------------------
 
+/// What the mask leaves of tile number `i` of a turn.
+TileKind kind_of(const Problem& problem, const TilePlan& plan, const Turn& turn, int i) {
+  const int length = problem.length();
+  const int row = turn.q_tile * plan.block_q, key = turn.k_tile(i) * plan.block_k;
+  return problem.rule.kind(row, std::min(row + plan.block_q, length) - 1, key,
+                           std::min(key + plan.block_k, length) - 1, NoDocuments{});
+}
+
 std::vector<Visit> visits_of(const Problem& problem, const TilePlan& plan) {
   std::vector<Visit> visits(elements_of(problem.heads * plan.q_tiles, plan.k_tiles),
                             Visit{-1, -1, 0, -1, 0, 0, -1, -1});
@@ -151,15 +124,13 @@ std::vector<Visit> visits_of(const Problem& problem, const TilePlan& plan) {
     for (const Turn& turn : turns_of(problem, plan, block)) {
       const int row = turn.q_tile * plan.block_q;
       const int last = std::min(row + plan.block_q, problem.rule.length) - 1;
-      for (int i = 0; i < turn.count(); ++i) {
-        const int key = turn.k_tile(i) * plan.block_k;
-        const int end = std::min(key + plan.block_k, problem.rule.length) - 1;
+      for (int i = 0; i < turn.keys.count(); ++i) {
         Visit& visit =
             visits[index_of(turn.head * plan.q_tiles + turn.q_tile, turn.k_tile(i), plan.k_tiles)];
         visit.block = block;
         visit.order = turn.before + i;
-        visit.kind = static_cast<int>(problem.rule.kind(row, last, key, end, NoDocuments{}));
-        if (i + 1 == turn.count()) visit.o_writes = last - row + 1;
+        visit.kind = static_cast<int>(kind_of(problem, plan, turn, i));
+        if (i + 1 == turn.keys.count()) visit.o_writes = last - row + 1;
       }
     }
   }
@@ -178,22 +149,15 @@ void add_clocks(std::vector<Visit>& visits, const std::vector<Event>& events,
   }
 }
 
-std::vector<StepRecord> steps_of(const Notes& notes, const Turn& turn, const TilePlan& plan) {
-  std::vector<StepRecord> steps(static_cast<std::size_t>(plan.k_tiles),
-                                StepRecord{0, 0, 0, 0, 0, 0, 0, -1});
-  float maximum = -std::numeric_limits<float>::infinity();
-  float sum = 0;
-  for (int i = 0; i < turn.count(); ++i) {
-    const int number = turn.before + i;
-    StepRecord& step = steps[static_cast<std::size_t>(turn.k_tile(i))];
-    step.tile_max = notes.row(number, kRowHighest);
-    step.m_before = maximum;
-    step.m_after = maximum = notes.row(number, kRowMaximum);
-    step.rescale = notes.row(number, kRowRescale);
-    step.l = notes.row(number, kRowSum);
-    step.tile_sum = step.l - sum * step.rescale;
-    sum = step.l;
-    step.order = number;
+/// Those of a turn, as far as the kernel recorded them.
+std::vector<Step> steps_of(const std::vector<Step>& recorded, const Turn& turn,
+                           const Problem& problem, const TilePlan& plan) {
+  std::vector<Step> steps;
+  for (int i = 0; i < turn.keys.count(); ++i) {
+    const Step& step = recorded[static_cast<std::size_t>(turn.before + i)];
+    if (step.order != turn.before + i || step.k_tile != turn.k_tile(i)) continue;
+    steps.push_back(step);
+    steps.back().kind = kind_of(problem, plan, turn, i);
   }
   return steps;
 }
@@ -248,32 +212,31 @@ Outcome run_explained(simt::Device& device, const Params& params, const Inputs& 
   const int q_tile = chosen.query / plan.block_q;
   outcome.blocks = schedule_of(problem, plan).blocks;
   outcome.block = block_with(problem, plan, chosen.head, q_tile);
-  Notes notes;
-  notes.numbers = most_numbers(problem, sizes_of(plan), 1);
+  const int numbers = most_numbers(problem, sizes_of(plan), 1);
   const simt::Buffer<std::uint16_t> q(device, words_of(inputs.q));
   const simt::Buffer<std::uint16_t> k(device, words_of(inputs.k));
   const simt::Buffer<std::uint16_t> v(device, words_of(inputs.v));
   auto o = lab::unwritten<float>(device, inputs.q.size());
   auto lse = lab::unwritten<float>(device, elements_of(problem.heads, problem.rule.length));
-  auto clocks = lab::unwritten<long long>(device, elements_of(kSites, notes.numbers));
-  auto rows = lab::unwritten<float>(device, elements_of(notes.numbers, kRowFields));
-  constexpr Fault kFaults[] = {Fault::none, Fault::skip_rescale, Fault::mask_off_by_one};
-  const Fault fault = kFaults[static_cast<int>(params.omits)];
+  auto clocks = lab::unwritten<long long>(device, elements_of(kSites, numbers));
+  auto steps = lab::unwritten<Step>(device, static_cast<std::size_t>(numbers));
+  simt::Tape tape{.chosen_thread = chosen.query % plan.block_q,
+                  .clocks = clocks.span(),
+                  .numbers = numbers,
+                  .chosen_block = outcome.block,
+                  .fault = static_cast<int>(params.omits)};
   kernels_of(device).explain(device, problem, {q.span(), k.span(), v.span(), o.span(), lse.span()},
-                             {plan.block_k, outcome.block, chosen.query % plan.block_q, fault,
-                              notes.numbers, clocks.span(), rows.span()});
+                             plan.block_k, tape.keep(kSteps, steps.span()));
   device.synchronize();
   outcome.o = o.download();
   outcome.lse = lse.download();
-  notes.clocks = clocks.download();
-  notes.rows = rows.download();
   const std::vector<Turn> turns = turns_of(problem, plan, outcome.block);
-  outcome.events = events_of(notes, turns);
+  outcome.events = events_of(clocks.download(), turns);
   outcome.visits = visits_of(problem, plan);
   add_clocks(outcome.visits, outcome.events, plan);
   for (const Turn& turn : turns) {
     if (turn.head == chosen.head && turn.q_tile == q_tile) {
-      outcome.steps = steps_of(notes, turn, plan);
+      outcome.steps = steps_of(steps.download(), turn, problem, plan);
     }
     add_tile(outcome.formula, plan, task_of(params), turn.q_tile, sizeof(float));
   }

@@ -3,30 +3,11 @@
 #include "kernels/attention/flash_attention_3/run/run.hpp"
 
 #include <algorithm>
-#include <cmath>
 
-#include "kernels/base/numeric/index.hpp"
 #include "kernels/base/simt/simt.hpp"
 
 namespace tilestep::flash_attention_3 {
 namespace {
-
-using numeric::index_of;
-
-std::vector<Step> steps_of(const Outcome& shown, const Trace& trace) {
-  std::vector<Step> steps;
-  for (int tile = 0; tile < shown.plan.k_tiles; ++tile) {
-    const TileVisit& visit = trace.visit(trace.chosen.q_tile, tile);
-    const StepRecord& from = shown.steps[static_cast<std::size_t>(tile)];
-    if (from.order < 0) continue;
-    steps.push_back({tile, from.order, visit.kind, from.tile_max, from.m_before, from.m_after,
-                     from.rescale, from.tile_sum, from.l});
-  }
-  std::sort(steps.begin(), steps.end(),
-            [](const Step& a, const Step& b) { return a.order < b.order; });
-  require_steps(trace, steps.size());
-  return steps;
-}
 
 BrokenResult result_of(const Run& run, const Outcome& shown, const Trace& trace) {
   BrokenResult result;
@@ -54,7 +35,8 @@ Trace trace_of(const Run& run, const Outcome& shown, bool emulated) {
   trace.ledger = ledger_rows(shown.asked, shown.formula, ledger_of(plan_of(run.params), whole),
                              held_by(whole));
   trace.lines = mark_lines();
-  trace.steps = steps_of(shown, trace);
+  trace.steps = shown.steps;
+  require_steps(trace, trace.steps.size());
   fill_answer(trace.answer, trace, shown.o, shown.lse, run.exact);
   trace.wrong = wrong_of_tiles(shown.o, run.exact.o, run.chosen.head * part.seq, part.seq,
                                plan.head_dim, plan.block_q);

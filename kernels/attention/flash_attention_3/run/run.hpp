@@ -26,11 +26,11 @@ struct Outcome {
   /// [heads × q_tiles × k_tiles]: block and order follow from the schedule, and begin and end are −1 but for the chosen
   /// block's.
   std::vector<Visit> visits;
-  std::vector<StepRecord> steps;  ///< [k_tiles]; order −1: none
-  Ledger asked{}, formula{};      ///< of the chosen block
-  int blocks = 0;                 ///< of the launch
-  int block = 0;                  ///< that has the chosen query
-  std::vector<Event> events;      ///< of the chosen block
+  std::vector<Step> steps;    ///< of the chosen query
+  Ledger asked{}, formula{};  ///< of the chosen block
+  int blocks = 0;             ///< of the launch
+  int block = 0;              ///< that has the chosen query
+  std::vector<Event> events;  ///< of the chosen block
 };
 /// Throws Error (unavailable) on a GPU other than Hopper: explained.cpp.
 Outcome run_explained(simt::Device& device, const Params& params, const Inputs& inputs,

@@ -24,78 +24,33 @@ __device__ __forceinline__ void produce_listed(const flash::TensorMaps& maps,
                                                const flash::Task& task, const Lists& lists,
                                                const flash::Layout<ListTile>& layout) {
   using T = ListTile;
-  const flash::Timed tape;
-  flash::Turn<T> turn_k, turn_v;
-  const auto blocks = static_cast<int>(gridDim.x);
-  for (int turn = 0; turn * blocks < task.order.count(); ++turn) {
-    const int number = task.order.number_of(static_cast<int>(blockIdx.x), turn, blocks);
-    if (number >= task.order.count()) continue;
-    const auto place = task.order.place(number);
-    wait_for(layout.empty_q(), static_cast<unsigned>(turn % 2) ^ 1);
-    arrive_expecting(layout.full_q(), T::kConsumers * T::kQueryBytes);
-    for (int consumer = 0; consumer < T::kConsumers; ++consumer) {
-      for (int panel = 0; panel < T::kPanels; ++panel) {
-        fetch(maps.q,
-              layout.q(consumer) + static_cast<unsigned>(panel * flash_attention_3::kBoxBytes),
-              layout.full_q(), panel * flash_attention_3::kPanelColumns,
-              place.tile * kListRows + consumer * flash_attention_3::kRowsOfGroup, place.head);
-      }
-    }
+  Turn turn_k, turn_v;
+  flash::for_each_tile(task.order, [&](int turn, const auto& place) {
+    flash::fetch_queries<T>(maps.q, layout, {turn}, place.tile * kListRows, place.head);
     const int head = place.head / task.heads_of_group;
     const int begin = lists.first[place.tile], count = lists.first[place.tile + 1] - begin;
     int key_before = 0;
     for (int i = 0; i <= count; ++i) {
       const int key = i < count ? lists.tiles[begin + i] * T::kKeys : 0;
-      if (i < count) {
-        flash::fetch_keys(maps.k, layout.k(turn_k.stage()), layout.full_k(turn_k.stage()),
-                          layout.empty_k(turn_k.stage()), turn_k, key, head, tape,
-                          flash_attention_3::kWaitsEmptyK,
-                          flash_attention_3::Fault::skip_empty_key);
-        ++turn_k.number;
-      }
-      if (i > 0) {
-        flash::fetch_keys(maps.v, layout.v(turn_v.stage()), layout.full_v(turn_v.stage()),
-                          layout.empty_v(turn_v.stage()), turn_v, key_before, head, tape,
-                          flash_attention_3::kWaitsEmptyV,
-                          flash_attention_3::Fault::skip_empty_value);
-        ++turn_v.number;
-      }
+      if (i < count) flash::fetch_keys<false>(maps, layout, turn_k, key, head);
+      if (i > 0) flash::fetch_keys<true>(maps, layout, turn_v, key_before, head);
       key_before = key;
     }
-  }
+  });
 }
 
 /// A consumer's tiles of keys, after flash-3's own `attend_in_turns`.
-__device__ __forceinline__ void attend_listed(flash::Consumer<ListTile, flash::Timed>& c,
-                                              ListTile::Outputs& o, const Lists& lists,
-                                              int query_tile) {
-  using T = ListTile;
-  T::Scores s;
-  T::Weights weights;
-  float rescale[2];
+__device__ __forceinline__ void attend_listed(flash::Consumer<ListTile>& c, ListTile::Outputs& o,
+                                              const Lists& lists, int query_tile) {
+  ListTile::Scores s;
+  ListTile::Weights weights;
   const int begin = lists.first[query_tile], end = lists.first[query_tile + 1];
   const int whole = lists.whole[query_tile];
-  c.wait_for_keys();
-  c.take_turn();
-  wgmma_begin();
-  c.multiply_keys(s);
-  c.pass_turn();
-  c.wait_for_scores<0>(s);
-  const int number = c.turn_k.number;
-  c.release_keys();
-  c.soften<true>(s, rescale, lists.tiles[begin], number);
-  flash::pack_weights<T>(weights, s);
+  flash::first_step(c, s, weights, lists.tiles[begin]);
   int i = begin + 1;
   for (; i < whole; ++i) flash::step_in_turn<true, true>(c, s, weights, o, lists.tiles[i]);
   for (; i < end; ++i) flash::step_in_turn<false, true>(c, s, weights, o, lists.tiles[i]);
-  c.release_queries();
-  c.wait_for_values();
-  c.take_turn();
-  wgmma_begin();
-  c.multiply_values(o, weights);
-  c.pass_turn();
-  c.wait_for_outputs(o);
-  c.release_values();
+  flash::last_step(c, weights, o);
 }
 
 __device__ __forceinline__ void consume_listed(const flash::TensorMaps& maps,
@@ -104,23 +59,19 @@ __device__ __forceinline__ void consume_listed(const flash::TensorMaps& maps,
                                                const flash::Layout<ListTile>& layout,
                                                int consumer) {
   using T = ListTile;
-  const flash::Timed tape;
-  flash::Consumer<T, flash::Timed> c{layout, task, tape, consumer};
+  const simt::NoTape tape;
+  flash::Consumer<T> c{layout, task, tape, consumer};
   if (consumer == T::kConsumers - 1)
     named_barrier_arrive(1, 2 * flash_attention_3::kWarpgroup);  // the first turn is the first's
-  const auto blocks = static_cast<int>(gridDim.x);
-  for (int turn = 0; turn * blocks < task.order.count(); ++turn) {
-    const int number = task.order.number_of(static_cast<int>(blockIdx.x), turn, blocks);
-    if (number >= task.order.count()) continue;
-    const auto place = task.order.place(number);
+  flash::for_each_tile(task.order, [&](int turn, const auto& place) {
     c.row = place.tile * kListRows + consumer * flash_attention_3::kRowsOfGroup;
     c.rows = {};
     T::Outputs o = {};
-    wait_for(layout.full_q(), static_cast<unsigned>(turn % 2));
+    c.wait_for_queries({turn});
     attend_listed(c, o, lists, place.tile);
     flash::finish<T>(o, c.rows, lse, task, c.row, place.head);
-    flash::store_outputs<T, std::uint16_t>(maps.o, o, layout, consumer, c.row, place.head, tape);
-  }
+    flash::store_outputs<T, std::uint16_t>(maps.o, o, layout, consumer, c.row, place.head);
+  });
   if (threadIdx.x % flash_attention_3::kWarpgroup == 0) store_wait<0>();
 }
 
@@ -128,7 +79,7 @@ __global__ void __launch_bounds__(kListSizes.threads(), 1)
     listed_kernel(const __grid_constant__ flash::TensorMaps maps, simt::Global<float> lse,
                   flash::Task task, Lists lists) {
   const auto layout = flash::lay_out<ListTile>();
-  flash::begin(layout, flash::Timed{});
+  flash::begin(layout);
   const int group = __shfl_sync(flash::kAllLanes,
                                 static_cast<int>(threadIdx.x) / flash_attention_3::kWarpgroup, 0);
   if (group == 0) {

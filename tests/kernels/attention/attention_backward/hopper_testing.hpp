@@ -8,42 +8,35 @@
 #include "kernels/attention/attention_backward/bench/problem.hpp"
 #include "kernels/attention/attention_backward/hopper/launch.hpp"
 #include "kernels/attention/attention_backward/hopper/launches.hpp"
+#include "kernels/attention/attention_backward/run/explained.hpp"
 #include "tests/kernels/attention/flash_attention_3/testing.hpp"
 
 namespace tilestep::attention_backward::hopper {
 
 using lab::unwritten;
 
-/// Of a problem, as bits and as what they stand for.
+/// Of a problem.
 struct Given {
   explicit Given(const Problem& p)
-      : task{p.rule, p.heads, p.kv_heads, p.head_dim, ScoreMod::none},
-        values(make_inputs(task, Data::random, 1)),
-        d_output(make_d_output(task, 2)),
-        q(words_of(values.q)),
-        k(words_of(values.k)),
-        v(words_of(values.v)),
-        d_o(words_of(d_output)) {}
+      : task(p), values(make_inputs(p, Data::random, 1)), d_output(make_d_output(p, 2)) {}
   Task task;
   Inputs values;
   std::vector<float> d_output;
-  std::vector<std::uint16_t> q, k, v, d_o;
 };
 
 /// What the forward pass gives the backward one, in double and then rounded, and the gradients that follow.
 struct Exact {
-  std::vector<std::uint16_t> o;
-  std::vector<float> lse;
+  std::vector<float> o, lse;
   BackwardReference gradients;
 };
 inline Exact exact_answer(const Problem& p, const Given& in) {
   lab::NoProgress nobody;
   const Reference forward = reference_forward(in.task, in.values, {}, nobody);
   Exact exact;
-  exact.o = words_of({forward.o.value.begin(), forward.o.value.end()});
+  exact.o = values_of(words_of({forward.o.value.begin(), forward.o.value.end()}));
   exact.lse.assign(forward.lse.value.begin(), forward.lse.value.end());
   Reference given;
-  for (const float o : values_of(exact.o)) given.o.push_back({static_cast<double>(o), 0});
+  for (const float o : exact.o) given.o.push_back({static_cast<double>(o), 0});
   for (const float lse : exact.lse) given.lse.push_back({static_cast<double>(lse), 0});
   exact.gradients = reference_backward(in.task, in.values, in.d_output, given,
                                        roundings_of(BackwardRung::hopper, p.head_dim), nobody);
@@ -51,7 +44,7 @@ inline Exact exact_answer(const Problem& p, const Given& in) {
 }
 
 /// What the kernels gave.
-struct Outcome {
+struct HopperOutcome {
   std::vector<float> dq, dk, dv;
   std::vector<long long> clocks;
   int numbers = 0;
@@ -71,43 +64,45 @@ struct Outcome {
 
 /// Of kernels that `start(arrays)` starts, with scratch memory as their tiles want it.
 template <class Start>
-Outcome outcome_of(simt::Device& device, const Problem& p, const Given& in, const Exact& exact,
-                   const TileSizes& sizes, const Start& start) {
-  const Scratch scratch = scratch_of(p, sizes);
-  const simt::Buffer<std::uint16_t> q(device, in.q), k(device, in.k), v(device, in.v),
-      d_o(device, in.d_o), o(device, exact.o);
-  const simt::Buffer<float> lse(device, exact.lse);
-  auto dq = unwritten<std::uint16_t>(device, in.q.size()),
-       dk = unwritten<std::uint16_t>(device, in.k.size()),
-       dv = unwritten<std::uint16_t>(device, in.k.size());
-  auto rows = unwritten<float>(device, scratch.rows), sums = unwritten<float>(device, scratch.sums);
-  start(Arrays{q.span(), k.span(), v.span(), o.span(), d_o.span(), lse.span(), dq.span(), dk.span(),
-               dv.span(), rows.span(), sums.span()});
-  return {values_of(dq.download()), values_of(dk.download()), values_of(dv.download()), {}, 0};
+HopperOutcome outcome_of(simt::Device& device, const Problem& p, const Given& in,
+                         const Exact& exact, const TileSizes& sizes, const Start& start) {
+  PassBuffers pass(device, scratch_of(p, sizes.queries, p.head_dim), in.values, in.d_output,
+                   exact.o, exact.lse);
+  start(pass.arrays());
+  return {values_of(pass.dq.download()),
+          values_of(pass.dk.download()),
+          values_of(pass.dv.download()),
+          {},
+          0};
 }
 
-inline Outcome timed_outcome(simt::Device& device, const Problem& p, const Given& in,
-                             const Exact& exact) {
+inline HopperOutcome timed_outcome(simt::Device& device, const Problem& p, const Given& in,
+                                   const Exact& exact) {
   return outcome_of(device, p, in, exact, timed_sizes(p.head_dim),
                     [&](const Arrays& arrays) { SIMT_BACKEND::run(device, p, arrays); });
 }
 
-/// With tiles T, and what else the timed kernels have fixed.
+/// With tiles T.
 template <class T>
-Outcome tiled_outcome(simt::Device& device, const Problem& p, const Given& in, const Exact& exact,
-                      int together, int stagger) {
+HopperOutcome tiled_outcome(simt::Device& device, const Problem& p, const Given& in,
+                            const Exact& exact) {
   return outcome_of(device, p, in, exact, T::kSizes, [&](const Arrays& arrays) {
-    SIMT_BACKEND::start<T>(device, p, arrays, SIMT_BACKEND::Timed{}, together, stagger);
+    SIMT_BACKEND::start<T>(device, p, arrays, simt::NoTape{});
   });
 }
 
-inline Outcome explained_outcome(simt::Device& device, const Problem& p, const Given& in,
-                                 const Exact& exact, Fault fault = Fault::none, int block = 0) {
+inline HopperOutcome explained_outcome(simt::Device& device, const Problem& p, const Given& in,
+                                       const Exact& exact, Fault fault = Fault::none,
+                                       int block = 0) {
   const TileSizes sizes = timed_sizes(p.head_dim);
   const int numbers = query_tiles_of(p, sizes.queries) * (p.heads / p.kv_heads);
   auto clocks = unwritten<long long>(device, numeric::elements_of(kSites, numbers));
-  Outcome out = outcome_of(device, p, in, exact, sizes, [&](const Arrays& arrays) {
-    SIMT_BACKEND::backward_explained(device, p, arrays, {block, fault, numbers, clocks.span()});
+  HopperOutcome out = outcome_of(device, p, in, exact, sizes, [&](const Arrays& arrays) {
+    SIMT_BACKEND::start(device, p, arrays,
+                        simt::Tape{.clocks = clocks.span(),
+                                   .numbers = numbers,
+                                   .chosen_block = block,
+                                   .fault = static_cast<int>(fault)});
   });
   out.clocks = clocks.download();
   out.numbers = numbers;

@@ -233,27 +233,13 @@ Against timed_gradients(simt::Device& device, int number, const Params& params) 
   const std::vector<float> d_output = make_d_output(params);
   const flash_attention::Outcome forward =
       flash_attention::run_explained(device, forward_of(params), inputs, {});
-  const auto sent = [&](const std::vector<float>& values) {
-    return lab::uploaded(device, words_of(values));
-  };
-  const auto q = sent(inputs.q), k = sent(inputs.k), v = sent(inputs.v), o = sent(forward.o),
-             d_o = sent(d_output);
-  const auto begins = lab::uploaded(device, inputs.begins);
-  const auto lse = lab::uploaded(device, forward.lse);
-  const std::size_t padded =
-      static_cast<std::size_t>(task.heads) *
-      static_cast<std::size_t>((task.length() + one.block_q - 1) / one.block_q * one.block_q);
-  auto terms = lab::unwritten<float>(device, 2 * padded);
-  auto sums = lab::unwritten<float>(device, padded * static_cast<std::size_t>(task.head_dim));
-  auto dq = lab::unwritten<std::uint16_t>(device, inputs.q.size()),
-       dk = lab::unwritten<std::uint16_t>(device, inputs.k.size()),
-       dv = lab::unwritten<std::uint16_t>(device, inputs.v.size());
-  kernels.run(device, number, task,
-              {q.span(), k.span(), v.span(), o.span(), d_o.span(), begins.span(), lse.span(),
-               terms.span(), sums.span(), dq.span(), dk.span(), dv.span()});
+  PassBuffers pass(device, scratch_of(task, one.block_q, task.head_dim), inputs, d_output,
+                   forward.o, forward.lse);
+  kernels.run(device, number, task, pass.arrays());
   device.synchronize();
   const auto fetched = [&](const auto& buffer) { return values_of(buffer.download()); };
-  return against_double(params, inputs, d_output, fetched(dq), fetched(dk), fetched(dv));
+  return against_double(params, inputs, d_output, fetched(pass.dq), fetched(pass.dk),
+                        fetched(pass.dv));
 }
 
 }  // namespace

@@ -25,11 +25,11 @@ constexpr int kLengths[] = {1, 17, 63, 64, 65, 127, 129, 200, 257};
 
 Problem problem_of(Rung rung, int head_dim, Mask mask, int length, Heads heads = {1, 1},
                    int window = 40) {
-  return {rung,
-          head_dim,
-          heads.heads,
-          heads.kv_heads,
-          {.mask = mask, .length = length, .window = std::min(window, length)}};
+  return {{{.mask = mask, .length = length, .window = std::min(window, length)},
+           heads.heads,
+           heads.kv_heads,
+           head_dim},
+          rung};
 }
 
 }  // namespace
@@ -240,11 +240,6 @@ TEST_CASE("flash-3: a rescale left out and a mask that is one off change numbers
 
 namespace {
 
-/// The site of consumer `consumer`.
-int at(Site site, int consumer) {
-  return site + consumer * kConsumerSites;
-}
-
 /// That of each of the first `count` numbers every site of a chain comes after the one before it.
 void check_chain(const Attended& out, const std::vector<int>& sites, int count) {
   bool in_order = true;
@@ -269,39 +264,53 @@ TEST_CASE("flash-3: clocks say what happens after what", "[flash_attention_3]") 
     // A block has one tile of queries with five of keys; with flash-3 it has all three.
     const int tiles = rung == Rung::pipelined ? 15 : 5;
     for (int consumer = 0; consumer < 2; ++consumer) {
+      check_chain(
+          out,
+          {site_of(What::waits_empty_k), site_of(What::copies_k), site_of(What::issues_s, consumer),
+           site_of(What::commits_s, consumer), site_of(What::done_s, consumer),
+           site_of(What::begins_softmax, consumer), site_of(What::ends_softmax, consumer),
+           site_of(What::issues_o, consumer), site_of(What::commits_o, consumer),
+           site_of(What::done_o, consumer), site_of(What::releases_v, consumer)},
+          tiles);
       check_chain(out,
-                  {kWaitsEmptyK, kCopiesK, at(kIssuesS, consumer), at(kCommitsS, consumer),
-                   at(kDoneS, consumer), at(kBeginsSoftmax, consumer), at(kEndsSoftmax, consumer),
-                   at(kIssuesO, consumer), at(kCommitsO, consumer), at(kDoneO, consumer),
-                   at(kReleasesV, consumer)},
+                  {site_of(What::copies_k), site_of(What::full_k), site_of(What::done_s, consumer),
+                   site_of(What::releases_k, consumer)},
                   tiles);
-      check_chain(out, {kCopiesK, kFullK, at(kDoneS, consumer), at(kReleasesK, consumer)}, tiles);
-      check_chain(out, {kWaitsEmptyV, kCopiesV, kFullV, at(kDoneO, consumer)}, tiles);
-      check_chain(out, {kWaitsEmptyQ, kCopiesQ, at(kStores, consumer), at(kStored, consumer)},
+      check_chain(out,
+                  {site_of(What::waits_empty_v), site_of(What::copies_v), site_of(What::full_v),
+                   site_of(What::done_o, consumer)},
+                  tiles);
+      check_chain(out,
+                  {site_of(What::waits_empty_q), site_of(What::copies_q),
+                   site_of(What::stores, consumer), site_of(What::stored, consumer)},
                   tiles / 5);
-      CHECK(out.clock(kCopiesK, tiles) == -1);
+      CHECK(out.clock(site_of(What::copies_k), tiles) == -1);
       for (int i = 1; i < 5; ++i) {
         // S of a tile is under way with O += P V of the tile before, but where each is on its own.
-        const bool together =
-            out.clock(at(kIssuesS, consumer), i) < out.clock(at(kDoneO, consumer), i - 1) &&
-            out.clock(at(kIssuesO, consumer), i - 1) < out.clock(at(kDoneS, consumer), i);
+        const bool together = out.clock(site_of(What::issues_s, consumer), i) <
+                                  out.clock(site_of(What::done_o, consumer), i - 1) &&
+                              out.clock(site_of(What::issues_o, consumer), i - 1) <
+                                  out.clock(site_of(What::done_s, consumer), i);
         CHECK(together == (rung != Rung::tma));
         // And O is waited for after the softmax, where they overlap.
-        const bool under_softmax =
-            out.clock(at(kDoneO, consumer), i - 1) > out.clock(at(kEndsSoftmax, consumer), i);
+        const bool under_softmax = out.clock(site_of(What::done_o, consumer), i - 1) >
+                                   out.clock(site_of(What::ends_softmax, consumer), i);
         CHECK(under_softmax == (rung == Rung::pipelined));
       }
     }
     if (rung == Rung::tma) {
-      CHECK(out.clock(kTakesTurn, 0) == -1);
+      CHECK(out.clock(site_of(What::takes_turn), 0) == -1);
       continue;
     }
     // Turns: the first consumer's, the second's, the first's …
     for (int turn = 0; turn < tiles / 5 * 6; ++turn) {
-      CHECK(out.clock(kTakesTurn, turn) < out.clock(kPassesTurn, turn));
-      CHECK(out.clock(kPassesTurn, turn) < out.clock(at(kTakesTurn, 1), turn));
+      CHECK(out.clock(site_of(What::takes_turn), turn) <
+            out.clock(site_of(What::passes_turn), turn));
+      CHECK(out.clock(site_of(What::passes_turn), turn) <
+            out.clock(site_of(What::takes_turn, 1), turn));
       if (turn == 0) continue;
-      CHECK(out.clock(at(kPassesTurn, 1), turn - 1) < out.clock(kTakesTurn, turn));
+      CHECK(out.clock(site_of(What::passes_turn, 1), turn - 1) <
+            out.clock(site_of(What::takes_turn), turn));
     }
   }
 }
@@ -322,14 +331,16 @@ TEST_CASE("flash-3: the chosen row's maximum, sum and rescales are those of its 
       double sum = 0;
       for (int i = 0; i < 4; ++i) {
         const int number = first + i;
-        CHECK(out.row(number, kRowTile) == static_cast<float>(3 - i));
-        const auto highest = static_cast<double>(out.row(number, kRowHighest));
-        const double now = std::max(maximum, highest);
-        CHECK(out.row(number, kRowMaximum) == static_cast<float>(now));
+        const Step& step = out.steps[static_cast<std::size_t>(number)];
+        CHECK(step.k_tile == 3 - i);
+        CHECK(step.order == number);
+        CHECK(step.m_before == static_cast<float>(maximum));
+        const double now = std::max(maximum, static_cast<double>(step.tile_max));
+        CHECK(step.m_after == static_cast<float>(now));
         const double rescale = std::isinf(maximum) ? 0 : std::exp(maximum - now);
-        CHECK(out.row(number, kRowRescale) == Approx(rescale).margin(1e-6));
+        CHECK(step.rescale == Approx(rescale).margin(1e-6));
         maximum = now;
-        const auto now_sum = static_cast<double>(out.row(number, kRowSum));
+        const auto now_sum = static_cast<double>(step.l);
         CHECK(now_sum >= sum * rescale * 0.999);
         sum = now_sum;
       }

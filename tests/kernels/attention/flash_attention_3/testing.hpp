@@ -22,8 +22,8 @@ namespace tilestep::flash_attention_3 {
 
 /// Of a problem, rounded to BF16; as bits, and as what they stand for.
 struct Given {
-  explicit Given(const Problem& p)
-      : task{p.rule, p.heads, p.kv_heads, p.head_dim, ScoreMod::none},
+  explicit Given(const attention::Task& p)
+      : task(p),
         values(make_inputs(task, Data::random, 1)),
         q(words_of(values.q)),
         k(words_of(values.k)),
@@ -104,14 +104,10 @@ using lab::unwritten;
 struct Attended {
   std::vector<float> o, lse;
   std::vector<long long> clocks;
-  std::vector<float> rows;
-  int numbers = 0;
+  std::vector<Step> steps;
 
   long long clock(int site, int number) const {
-    return clocks[numeric::index_of(site, number, numbers)];
-  }
-  float row(int number, RowField field) const {
-    return rows[numeric::index_of(number, field, kRowFields)];
+    return clocks[numeric::index_of(site, number, static_cast<int>(steps.size()))];
   }
   std::string compared(const Reference& exact) const {
     const std::string off = difference(o, exact.o, "O");
@@ -124,7 +120,7 @@ inline Attended timed_outcome(simt::Device& device, const Problem& p, const Give
   auto o = unwritten<std::uint16_t>(device, in.q.size());
   auto lse = unwritten<float>(device, numeric::elements_of(p.heads, p.rule.length));
   SIMT_BACKEND::run_here(device, p, {q.span(), k.span(), v.span(), o.span(), lse.span()});
-  return {values_of(o.download()), lse.download(), {}, {}, 0};
+  return {values_of(o.download()), lse.download(), {}, {}};
 }
 
 struct Watch {
@@ -139,11 +135,15 @@ inline Attended explained_outcome(simt::Device& device, const Problem& p, const 
   auto o = unwritten<float>(device, in.q.size());
   auto lse = unwritten<float>(device, numeric::elements_of(p.heads, p.rule.length));
   auto clocks = unwritten<long long>(device, numeric::elements_of(kSites, numbers));
-  auto rows = unwritten<float>(device, numeric::elements_of(numbers, kRowFields));
-  SIMT_BACKEND::explain_here(
-      device, p, {q.span(), k.span(), v.span(), o.span(), lse.span()},
-      {watch.keys, watch.block, watch.row, watch.fault, numbers, clocks.span(), rows.span()});
-  return {o.download(), lse.download(), clocks.download(), rows.download(), numbers};
+  auto steps = unwritten<Step>(device, static_cast<std::size_t>(numbers));
+  simt::Tape tape{.chosen_thread = watch.row,
+                  .clocks = clocks.span(),
+                  .numbers = numbers,
+                  .chosen_block = watch.block,
+                  .fault = static_cast<int>(watch.fault)};
+  SIMT_BACKEND::explain_here(device, p, {q.span(), k.span(), v.span(), o.span(), lse.span()},
+                             watch.keys, tape.keep(kSteps, steps.span()));
+  return {o.download(), lse.download(), clocks.download(), steps.download()};
 }
 
 }  // namespace tilestep::flash_attention_3

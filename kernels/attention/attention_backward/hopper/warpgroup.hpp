@@ -2,7 +2,7 @@
 
 /// \file
 /// Building blocks of the backward kernel for Hopper: the layout of shared memory, its products, weights and their
-/// gradients, the store of accumulators, and the recording of events.
+/// gradients, the store of accumulators.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,24 +13,30 @@
 namespace tilestep::attention_backward::hopper::SIMT_BACKEND {
 
 using namespace simt::hopper;
+using flash_3::SIMT_BACKEND::fetch_panels;
+using flash_3::SIMT_BACKEND::hide_outside;
+using flash_3::SIMT_BACKEND::in_descriptor;
+using flash_3::SIMT_BACKEND::issue_product;
+using flash_3::SIMT_BACKEND::issue_sums;
 using flash_3::SIMT_BACKEND::kAllLanes;
-using flash_3::SIMT_BACKEND::release;
+using flash_3::SIMT_BACKEND::omits;
+using flash_3::SIMT_BACKEND::pack_weights;
 
 /// A kernel's compile-time constants. `kRounded`: dS is computed from dV's weights, rounded to the format, which
 /// takes fewer registers than FP32 weights.
-template <int kDim, int kQueriesOfTile, int kStagesOfQ, int kStagesOfDo,
-          ProductOrder kOrderOfProducts = ProductOrder::scores_ahead, bool kRounded = true>
+template <int kDim, int kQueriesOfTile, int kStagesOfQ, int kStagesOfDo, bool kRounded>
 struct Tile {
   static constexpr TileSizes kSizes{kDim, kQueriesOfTile, kStagesOfQ, kStagesOfDo};
   static constexpr int kHeadDim = kDim, kQueries = kQueriesOfTile;
   static constexpr int kStages = kStagesOfQ, kGradientStages = kStagesOfDo;
-  static constexpr ProductOrder kOrder = kOrderOfProducts;
   static constexpr bool kRoundedWeights = kRounded;
   static constexpr int kPanels = kDim / kPanelColumns;
   // A multiprocessor has 65536.
   static constexpr int kProducerRegisters = 24, kConsumerRegisters = 240;
   static_assert(kQueries / kRowsOfGroup * kPanels == kConsumers, "dQ is 64 × 64 for each of them");
 
+  using RingOfQ = Ring<Count<kStages>>;
+  using RingOfDo = Ring<Count<kGradientStages>>;
   using Scores = float[kQueries / 2];          ///< of S^T or dP^T, 64 keys × kQueries
   using Weights = unsigned[kQueries / 16][4];  ///< the same as A's fragments
   using Outputs = float[kDim / 2];             ///< of dK or dV, 64 keys × kDim
@@ -70,15 +76,9 @@ struct Layout {
   }
   __device__ __forceinline__ unsigned full_k() const { return barrier(0); }
   __device__ __forceinline__ unsigned full_v() const { return barrier(1); }
-  __device__ __forceinline__ unsigned full_q(int stage) const { return barrier(2 + stage); }
-  __device__ __forceinline__ unsigned empty_q(int stage) const {
-    return full_q(T::kStages + stage);
-  }
-  __device__ __forceinline__ unsigned full_do(int stage) const {
-    return full_q(2 * T::kStages + stage);
-  }
-  __device__ __forceinline__ unsigned empty_do(int stage) const {
-    return full_do(T::kGradientStages + stage);
+  __device__ __forceinline__ typename T::RingOfQ ring_q() const { return {barrier(2)}; }
+  __device__ __forceinline__ typename T::RingOfDo ring_do() const {
+    return {barrier(2 + 2 * T::kStages)};
   }
 };
 
@@ -100,27 +100,14 @@ __device__ __forceinline__ Layout<T> lay_out() {
   for (int stage = 0; stage < T::kStages; ++stage) {
     name_shared(layout.q(stage), kSizes.query_bytes(), "Q", stage);
     name_shared(layout.rows(stage), kSizes.row_bytes(), "log-sum-exp and D", stage);
-    name_shared(layout.full_q(stage), 8, "full Q", stage);
-    name_shared(layout.empty_q(stage), 8, "empty Q", stage);
   }
   for (int stage = 0; stage < T::kGradientStages; ++stage) {
     name_shared(layout.d_o(stage), kSizes.query_bytes(), "dO", stage);
-    name_shared(layout.full_do(stage), 8, "full dO", stage);
-    name_shared(layout.empty_do(stage), 8, "empty dO", stage);
   }
+  layout.ring_q().name("full Q", "empty Q");
+  layout.ring_do().name("full dO", "empty dO");
   return layout;
 }
-
-/// Position in a ring of kStages: the stage, and the parity of its phase.
-template <int kStages>
-struct Ring {
-  int stage = 0;
-  unsigned parity = 0;
-
-  __device__ __forceinline__ void next() {
-    if (++stage == kStages) stage = 0, parity ^= 1;
-  }
-};
 
 // ---- arguments of a launch ------------------------------------------------------------------------
 
@@ -129,9 +116,8 @@ struct Task {
   TileOrder order;
   int heads_of_group;  ///< query heads that share keys
   int query_tiles;     ///< of a head
-  int stagger;  ///< tiles of queries by which a block starts after the previous block; 0: all alike
-  float scale;  ///< of scores: 1 / sqrt(head_dim)
-  float scale_log2;  ///< times log2(e)
+  float scale;         ///< of scores: 1 / sqrt(head_dim)
+  float scale_log2;    ///< times log2(e)
 };
 /// Of Q, dO [heads][length][head_dim] and K, V, dK, dV [kv_heads][length][head_dim]; log-sum-exps and D, a row
 /// per tile of queries; the sums of dQ in blocks.
@@ -161,52 +147,11 @@ __device__ __forceinline__ Walk walk_of(const Task& task) {
   const int last = min(key + kKeys, task.rule.length) - 1;
   const SeenTiles tiles = tiles_seen(task.rule, key, last, T::kQueries);
   const int count = tiles.count();
-  const int ahead = count > 0 ? place.tile * task.stagger % count : 0;
-  return {place.head,
-          key,
-          tiles,
-          count * task.heads_of_group,
-          place.head * task.heads_of_group,
-          tiles.first + ahead,
-          count};
+  return {place.head,  key,  tiles, count * task.heads_of_group, place.head * task.heads_of_group,
+          tiles.first, count};
 }
 
 // ---- products -------------------------------------------------------------------------------------
-
-constexpr std::uint64_t in_descriptor(int bytes) {
-  return static_cast<std::uint64_t>(bytes / 16);
-}
-
-/// Issues S^T = K Q^T, or dP^T = V dO^T, for the consumer's 64 keys.
-template <class T>
-__device__ __forceinline__ void issue_scores(typename T::Scores& s, unsigned keys, unsigned queries,
-                                             int consumer) {
-  const std::uint64_t a = descriptor(keys + static_cast<unsigned>(consumer * kBoxBytes));
-  const std::uint64_t b = descriptor(queries);
-#pragma unroll
-  for (int step = 0; step < T::kHeadDim / 16; ++step) {
-    constexpr int kSteps = kPanelBytes / kWgmmaBytes;  // of a panel
-    const int panel = step / kSteps;
-    const int byte = step % kSteps * kWgmmaBytes;
-    wgmma<Format::bf16, T::kQueries>(s, a + in_descriptor(panel * kKeys * kPanelBytes + byte),
-                                     b + in_descriptor(panel * T::kQueries * kPanelBytes + byte),
-                                     step == 0);
-  }
-}
-
-/// Issues dV += P^T dO, or dK += dS^T Q; P and dS from registers. dO and Q are not transposed: their columns vary
-/// fastest.
-template <class T>
-__device__ __forceinline__ void issue_outputs(typename T::Outputs& o,
-                                              const typename T::Weights& weights,
-                                              unsigned queries) {
-  const std::uint64_t b = turned_descriptor(queries, T::kQueries * kPanelBytes);
-#pragma unroll
-  for (int step = 0; step < T::kQueries / 16; ++step) {
-    wgmma<Format::bf16, T::kHeadDim, Major::n>(o, weights[step],
-                                               b + in_descriptor(step * 16 * kPanelBytes), false);
-  }
-}
 
 /// Issues dQ = dS K over all keys: of 64 columns, or where there are no more of 64 queries, the consumer's.
 template <class T>
@@ -228,16 +173,6 @@ __device__ __forceinline__ void issue_query_sums(typename T::QuerySums& dq, unsi
   }
 }
 
-/// A thread's accumulators are already where wgmma wants A's fragments: two neighbours of a row per register.
-template <class T>
-__device__ __forceinline__ void pack_weights(typename T::Weights& weights,
-                                             const typename T::Scores& s) {
-#pragma unroll
-  for (int i = 0; i < T::kQueries / 4; ++i) {
-    weights[i / 4][i % 4] = simt::pack_bf16(s[2 * i], s[2 * i + 1]);
-  }
-}
-
 // ---- weights --------------------------------------------------------------------------------------
 
 // A thread holds parts of two keys, eight rows apart, for queries 8j + 2 (lane % 4) and the next.
@@ -256,16 +191,7 @@ __device__ __forceinline__ void hide(typename T::Scores& s, const MaskRule& rule
     const bool there = row < rule.length;
     const int first = rule.mask == Mask::none ? 0 : row;
     const int last = rule.mask == Mask::sliding_window ? row + rule.window - 1 : rule.length;
-    const int lowest = there ? first - column : T::kQueries;
-    const int highest = last - column;
-#pragma unroll
-    for (int j = 0; j < T::kQueries / 8; ++j) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const bool hidden = 8 * j + i < lowest || 8 * j + i > highest;
-        if (hidden) s[4 * j + 2 * half + i] = -INFINITY;
-      }
-    }
+    hide_outside(s, half, there ? first - column : T::kQueries, last - column);
   }
 }
 
@@ -345,36 +271,5 @@ __device__ __forceinline__ void stage_outputs(typename T::Outputs& o, unsigned t
         panel * kPanelColumns / 8, std::uint16_t{});
   }
 }
-
-// ---- recording ------------------------------------------------------------------------------------
-
-/// A timed kernel records nothing and has no faults.
-struct Timed {
-  __device__ __forceinline__ void note(int, int) const {}
-  __device__ __forceinline__ constexpr bool does(Fault) const { return false; }
-};
-
-/// In an explained kernel the first thread of a warpgroup, or of a warp that adds, of the chosen block records
-/// the clock of each event.
-struct Explained {
-  simt::Global<long long> clocks;  ///< kSites rows of `numbers`
-  int numbers;
-  int block;
-  Fault fault;
-
-  __device__ __forceinline__ void note(int site, int number) const {
-    const bool speaks = threadIdx.x % (threadIdx.x < kWarpgroup ? 32 : kWarpgroup) == 0;
-    if (speaks && static_cast<int>(blockIdx.x) == block && number < numbers) {
-      clocks[site * numbers + number] = cycles();
-    }
-  }
-  __device__ __forceinline__ bool does([[maybe_unused]] Fault what) const {
-#if defined(__CUDACC__)
-    return false;  // a wait that may be omitted would keep the compiler from running products asynchronously
-#else
-    return fault == what;
-#endif
-  }
-};
 
 }  // namespace tilestep::attention_backward::hopper::SIMT_BACKEND

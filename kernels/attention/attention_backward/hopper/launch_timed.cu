@@ -6,10 +6,16 @@
 namespace tilestep::attention_backward::hopper::SIMT_BACKEND {
 
 void run(simt::Device& device, const Problem& problem, const Arrays& arrays) {
-  backward_timed(device, problem, arrays);
+  start(device, problem, arrays, simt::NoTape{});
 }
+/// Of the kernel that multiplies.
 simt::Resources resources(simt::Device& device, const Problem& problem) {
-  return resources_of(device, problem);
+  simt::Resources resources;
+  with_tile(device.info(), problem, [&](auto tile) {
+    using T = typename decltype(tile)::type;
+    resources = simt::resources_of(launch_of<T>(order_of(problem)), backward<T, simt::NoTape>);
+  });
+  return resources;
 }
 
 }  // namespace tilestep::attention_backward::hopper::SIMT_BACKEND

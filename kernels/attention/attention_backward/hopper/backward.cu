@@ -16,7 +16,7 @@
 // while it computes: dP under the exponentials, dV under dS, dK and dQ under the trip through shared memory, S of
 // the next tile while dQ is stored.
 
-#include "kernels/attention/attention_backward/hopper/backward_warpgroup.hpp"
+#include "kernels/attention/attention_backward/hopper/warpgroup.hpp"
 
 namespace tilestep::attention_backward::hopper::SIMT_BACKEND {
 
@@ -32,31 +32,15 @@ __device__ __forceinline__ void begin(const Layout<T>& layout, const Tape& tape)
   if (threadIdx.x == 0) {
     barrier_init(layout.full_k(), 1);
     barrier_init(layout.full_v(), 1);
-    for (int stage = 0; stage < T::kStages; ++stage) {
-      barrier_init(layout.full_q(stage), 1);
-      barrier_init(layout.empty_q(stage), kReaders);
-    }
-    for (int stage = 0; stage < T::kGradientStages; ++stage) {
-      barrier_init(layout.full_do(stage), 1);
-      barrier_init(layout.empty_do(stage), kReaders);
-    }
-    if (!tape.does(Fault::no_publish)) publish_barriers();
+    layout.ring_q().init(kReaders);
+    layout.ring_do().init(kReaders);
+    if (!omits(tape, Fault::no_publish)) publish_barriers();
   }
   // No thread may wait or arrive at a barrier before it is initialized.
-  if (!tape.does(Fault::no_meeting)) __syncthreads();
+  if (!omits(tape, Fault::no_meeting)) __syncthreads();
 }
 
 // ---- producer -------------------------------------------------------------------------------------
-
-/// All panels of a tile of `rows` rows.
-template <class T>
-__device__ __forceinline__ void fetch_tile(const TensorMap& map, unsigned tile, int rows,
-                                           unsigned full, int row, int head) {
-  for (int panel = 0; panel < T::kPanels; ++panel) {
-    fetch(map, tile + static_cast<unsigned>(panel * rows * kPanelBytes), full,
-          panel * kPanelColumns, row, head);
-  }
-}
 
 /// The one thread that copies.
 template <class T, class Tape>
@@ -65,33 +49,30 @@ __device__ __forceinline__ void produce(const TensorMaps& maps, const Task& task
   constexpr TileSizes kSizes = T::kSizes;
   Walk walk = walk_of<T>(task);
   arrive_expecting(layout.full_k(), kSizes.key_bytes());
-  fetch_tile<T>(maps.k, layout.k(), kKeys, layout.full_k(), walk.key, walk.head);
+  fetch_panels<T>(maps.k, layout.k(), kKeys, layout.full_k(), walk.key, walk.head);
   arrive_expecting(layout.full_v(), kSizes.key_bytes());
-  fetch_tile<T>(maps.v, layout.v(), kKeys, layout.full_v(), walk.key, walk.head);
-  Ring<T::kStages> q;
-  Ring<T::kGradientStages> d_o;
-  for (int i = 0; i < walk.total; ++i) {
+  fetch_panels<T>(maps.v, layout.v(), kKeys, layout.full_v(), walk.key, walk.head);
+  const auto q = layout.ring_q();
+  const auto d_o = layout.ring_do();
+  for (Turn turn; turn.number < walk.total; ++turn.number) {
     const int row = walk.tile * T::kQueries;
     // dO's stage is free first: dV is done before dK.
-    tape.note(kWaitsEmptyDo, i);
-    if (!tape.does(Fault::skip_empty_gradient)) {
-      wait_for(layout.empty_do(d_o.stage), d_o.parity ^ 1);
-    }
-    const unsigned full_do = layout.full_do(d_o.stage);
-    arrive_expecting(full_do, kSizes.query_bytes());
-    fetch_tile<T>(maps.d_o, layout.d_o(d_o.stage), T::kQueries, full_do, row, walk.query_head);
-    tape.note(kCopiesDo, i);
-    d_o.next();
+    clock(tape, kWaitsEmptyDo, turn.number);
+    if (!omits(tape, Fault::skip_empty_gradient)) d_o.producer_acquire(turn);
+    const int stage_do = d_o.stage(turn);
+    arrive_expecting(d_o.full(stage_do), kSizes.query_bytes());
+    fetch_panels<T>(maps.d_o, layout.d_o(stage_do), T::kQueries, d_o.full(stage_do), row,
+                    walk.query_head);
+    clock(tape, kCopiesDo, turn.number);
 
-    tape.note(kWaitsEmptyQ, i);
-    if (!tape.does(Fault::skip_empty_query)) wait_for(layout.empty_q(q.stage), q.parity ^ 1);
-    const unsigned full_q = layout.full_q(q.stage);
-    arrive_expecting(full_q, kSizes.query_bytes() + kSizes.row_bytes());
-    fetch_tile<T>(maps.q, layout.q(q.stage), T::kQueries, full_q, row, walk.query_head);
-    fetch(maps.rows, layout.rows(q.stage), full_q, 0,
+    clock(tape, kWaitsEmptyQ, turn.number);
+    if (!omits(tape, Fault::skip_empty_query)) q.producer_acquire(turn);
+    const int stage_q = q.stage(turn);
+    arrive_expecting(q.full(stage_q), kSizes.query_bytes() + kSizes.row_bytes());
+    fetch_panels<T>(maps.q, layout.q(stage_q), T::kQueries, q.full(stage_q), row, walk.query_head);
+    fetch(maps.rows, layout.rows(stage_q), q.full(stage_q), 0,
           walk.query_head * task.query_tiles + walk.tile);
-    tape.note(kCopiesQ, i);
-    q.next();
+    clock(tape, kCopiesQ, turn.number);
     walk.next();
   }
 }
@@ -105,15 +86,15 @@ __device__ __forceinline__ void add_query_sums(const TensorMaps& maps, const Tas
                                                const Tape& tape) {
   Walk walk = walk_of<T>(task);
   for (int i = 0; i < walk.total; ++i) {
-    if (!tape.does(Fault::no_dq_free)) named_barrier_arrive(kDqFree + consumer, kHandOver);
-    if (!tape.does(Fault::no_dq_full_wait)) named_barrier_sync(kDqFull + consumer, kHandOver);
+    if (!omits(tape, Fault::no_dq_free)) named_barrier_arrive(kDqFree + consumer, kHandOver);
+    if (!omits(tape, Fault::no_dq_full_wait)) named_barrier_sync(kDqFull + consumer, kHandOver);
     if (threadIdx.x % 32 == 0) {
       const int tile = walk.query_head * task.query_tiles + walk.tile;
-      tape.note(kAddsDq + consumer * kConsumerSites, i);
+      clock<32>(tape, kAddsDq + consumer * kConsumerSites, i);
       reduce_add(maps.dq, layout.dq(consumer), 0, (tile * kConsumers + consumer) * kPieceRows);
       store_commit();
-      if (!tape.does(Fault::no_add_wait)) store_wait<0>();
-      tape.note(kAddedDq + consumer * kConsumerSites, i);
+      if (!omits(tape, Fault::no_add_wait)) store_wait<0>();
+      clock<32>(tape, kAddedDq + consumer * kConsumerSites, i);
     }
     __syncwarp();
     walk.next();
@@ -131,55 +112,60 @@ struct Consumer {
   int consumer;
   int key;  ///< the warpgroup's first
   Walk walk;
-  int number = 0;  ///< tile of queries
-  Ring<T::kStages> q = {};
-  int stage_before = 0;  ///< of the tile before
-  Ring<T::kGradientStages> d_o = {};
+  Turn turn = {};  ///< tile of queries: of Q's ring, and of dO's
 
-  __device__ __forceinline__ void note(Site site, int which) const {
-    tape.note(site + consumer * kConsumerSites, which);
+  __device__ __forceinline__ void note(Site site, int before = 0) const {
+    clock(tape, site + consumer * kConsumerSites, turn.number - before);
   }
 
+  __device__ __forceinline__ int stage_q() const { return layout.ring_q().stage(turn); }
+  __device__ __forceinline__ int stage_do() const { return layout.ring_do().stage(turn); }
+
   // ---- products: one group each ----
-  /// S^T of the tile `which`, this one or the next.
-  __device__ __forceinline__ void multiply_keys(typename T::Scores& s, int which) const {
-    if (!tape.does(Fault::skip_query_wait)) wait_for(layout.full_q(q.stage), q.parity);
-    note(kIssuesS, which);
+  /// K Q^T, or V dO^T, for the warpgroup's keys.
+  __device__ __forceinline__ void multiply_tiles(typename T::Scores& s, unsigned keys,
+                                                 unsigned queries) const {
+    const unsigned mine = keys + static_cast<unsigned>(consumer * kBoxBytes);
+    issue_product<T::kHeadDim, kKeys, T::kQueries>(s, mine, queries);
+  }
+  __device__ __forceinline__ void multiply_keys(typename T::Scores& s) const {
+    if (!omits(tape, Fault::skip_query_wait)) layout.ring_q().consumer_wait(turn);
+    note(kIssuesS);
     wgmma_begin();
-    issue_scores<T>(s, layout.k(), layout.q(q.stage), consumer);  // [step: issues-s]
+    multiply_tiles(s, layout.k(), layout.q(stage_q()));  // [step: issues-s]
     wgmma_commit();
   }
   __device__ __forceinline__ void multiply_values(typename T::Scores& dp) const {
-    if (!tape.does(Fault::skip_gradient_wait)) wait_for(layout.full_do(d_o.stage), d_o.parity);
-    note(kIssuesDp, number);
+    if (!omits(tape, Fault::skip_gradient_wait)) layout.ring_do().consumer_wait(turn);
+    note(kIssuesDp);
     wgmma_begin();
-    issue_scores<T>(dp, layout.v(), layout.d_o(d_o.stage), consumer);  // [step: issues-dp]
+    multiply_tiles(dp, layout.v(), layout.d_o(stage_do()));  // [step: issues-dp]
     wgmma_commit();
   }
   __device__ __forceinline__ void add_to_dv(typename T::Outputs& dv,
                                             const typename T::Weights& p) const {
-    note(kIssuesDv, number);
+    note(kIssuesDv);
     wgmma_begin();
-    issue_outputs<T>(dv, p, layout.d_o(d_o.stage));  // [step: issues-dv]
+    issue_sums<T::kHeadDim>(dv, p, layout.d_o(stage_do()));  // [step: issues-dv]
     wgmma_commit();
-    if (tape.does(Fault::early_gradient_release)) release(layout.empty_do(d_o.stage));
+    if (omits(tape, Fault::early_gradient_release)) layout.ring_do().consumer_release(stage_do());
   }
   __device__ __forceinline__ void add_to_dk(typename T::Outputs& dk,
                                             const typename T::Weights& ds) const {
-    note(kIssuesDk, number);
+    note(kIssuesDk);
     wgmma_begin();
-    issue_outputs<T>(dk, ds, layout.q(q.stage));  // [step: issues-dk]
+    issue_sums<T::kHeadDim>(dk, ds, layout.q(stage_q()));  // [step: issues-dk]
     wgmma_commit();
-    if (tape.does(Fault::early_query_release)) release(layout.empty_q(q.stage));
+    if (omits(tape, Fault::early_query_release)) layout.ring_q().consumer_release(stage_q());
   }
   /// Once all have written their part of dS.
   __device__ __forceinline__ void multiply_scores(typename T::QuerySums& dq) const {
-    note(kWaitsDs, number);
+    note(kWaitsDs);
     // With two tiles of dS, all have waited for this warpgroup since it last multiplied the other one.
-    if (!tape.does(Fault::no_ds_meeting)) named_barrier_sync(kMeetAll, kConsumers * kWarpgroup);
-    note(kIssuesDq, number);
+    if (!omits(tape, Fault::no_ds_meeting)) named_barrier_sync(kMeetAll, kConsumers * kWarpgroup);
+    note(kIssuesDq);
     wgmma_begin();
-    issue_query_sums<T>(dq, layout.ds(number % 2), layout.k(), consumer);  // [step: issues-dq]
+    issue_query_sums<T>(dq, layout.ds(turn.number % 2), layout.k(), consumer);  // [step: issues-dq]
     wgmma_commit();
   }
 
@@ -187,15 +173,15 @@ struct Consumer {
   /// Once all but the newest kPending groups are done, turns S into P.
   template <int kPending>
   __device__ __forceinline__ void soften(typename T::Scores& s) const {
-    if (!tape.does(Fault::no_score_wait)) wgmma_wait<kPending>();
+    if (!omits(tape, Fault::no_score_wait)) wgmma_wait<kPending>();
     settle(s);
-    note(kDoneS, number);
+    note(kDoneS);
     const int query = walk.tile * T::kQueries;
-    note(kBeginsP, number);
+    note(kBeginsP);
     if (!all_seen(task.rule, query, query + T::kQueries - 1, key, key + kRowsOfGroup - 1)) {
       hide<T>(s, task.rule, key, query);  // [step: masks]
     }
-    weigh<T>(s, layout.rows(q.stage), task.scale_log2);  // [step: weights]
+    weigh<T>(s, layout.rows(stage_q()), task.scale_log2);  // [step: weights]
     settle(s);  // here, not where they are used: products are in flight in between
   }
   /// The same for dP, turned into dS, in registers and in shared memory.
@@ -203,15 +189,15 @@ struct Consumer {
   __device__ __forceinline__ void derive(typename T::Weights& ds, typename T::Scores& dp,
                                          const typename T::Scores& s,
                                          const typename T::Weights& p) const {
-    if (!tape.does(Fault::no_weight_wait)) wgmma_wait<kPending>();
+    if (!omits(tape, Fault::no_weight_wait)) wgmma_wait<kPending>();
     settle(dp);
-    note(kDoneDp, number);
-    differentiate<T>(dp, s, p, layout.rows(q.stage));  // [step: derives]
-    pack_weights<T>(ds, dp);
+    note(kDoneDp);
+    differentiate<T>(dp, s, p, layout.rows(stage_q()));  // [step: derives]
+    pack_weights(ds, dp);
     settle_all(ds);
-    stage_scores<T>(layout.ds(number % 2), ds, consumer);
-    if (!tape.does(Fault::no_ds_fence)) publish_to_async_proxy();
-    note(kStoresDs, number);
+    stage_scores<T>(layout.ds(turn.number % 2), ds, consumer);
+    if (!omits(tape, Fault::no_ds_fence)) publish_to_async_proxy();
+    note(kStoresDs);
   }
   __device__ __forceinline__ static void settle_all(typename T::Weights& weights) {
 #pragma unroll
@@ -220,29 +206,24 @@ struct Consumer {
 
   // ---- what leaves ----
   __device__ __forceinline__ void hand_over(const typename T::QuerySums& dq) const {
-    if (!tape.does(Fault::no_dq_free_wait)) named_barrier_sync(kDqFree + consumer, kHandOver);
+    if (!omits(tape, Fault::no_dq_free_wait)) named_barrier_sync(kDqFree + consumer, kHandOver);
     stage_query_sums<T>(layout.dq(consumer), dq);
-    if (!tape.does(Fault::no_dq_fence)) publish_to_async_proxy();
-    note(kStoresDq, number);
-    if (!tape.does(Fault::no_dq_full)) named_barrier_arrive(kDqFull + consumer, kHandOver);
+    if (!omits(tape, Fault::no_dq_fence)) publish_to_async_proxy();
+    note(kStoresDq);
+    if (!omits(tape, Fault::no_dq_full)) named_barrier_arrive(kDqFull + consumer, kHandOver);
   }
-  /// Q's stage of the tile before the next one.
-  __device__ __forceinline__ void release_queries(int which) const {
-    if (!tape.does(Fault::no_query_release) && !tape.does(Fault::early_query_release)) {
-      release(layout.empty_q(stage_before));
+  /// Q's stage of the tile before this one.
+  __device__ __forceinline__ void release_queries() const {
+    const auto ring = layout.ring_q();
+    if (!omits(tape, Fault::no_query_release) && !omits(tape, Fault::early_query_release)) {
+      ring.consumer_release(ring.stage({turn.number - 1}));
     }
-    note(kReleases, which);
+    note(kReleases, 1);
   }
-  /// From now on Q means the next tile's.
-  __device__ __forceinline__ void next_queries() {
-    stage_before = q.stage;
-    q.next();
-  }
-  __device__ __forceinline__ void release_gradients() {
-    if (!tape.does(Fault::no_gradient_release) && !tape.does(Fault::early_gradient_release)) {
-      release(layout.empty_do(d_o.stage));
+  __device__ __forceinline__ void release_gradients() const {
+    if (!omits(tape, Fault::no_gradient_release) && !omits(tape, Fault::early_gradient_release)) {
+      layout.ring_do().consumer_release(stage_do());
     }
-    d_o.next();
   }
   /// For dK or dV.
   template <int kPending>
@@ -252,12 +233,12 @@ struct Consumer {
   }
   template <int kPending>
   __device__ __forceinline__ void wait_for_sums(typename T::QuerySums& dq) const {
-    if (!tape.does(Fault::no_query_sum_wait)) wgmma_wait<kPending>();
+    if (!omits(tape, Fault::no_query_sum_wait)) wgmma_wait<kPending>();
     settle(dq);
-    note(kDoneDq, number);
+    note(kDoneDq);
   }
   __device__ __forceinline__ void next() {
-    ++number;
+    ++turn.number;
     walk.next();
   }
 };
@@ -268,24 +249,20 @@ struct Sums {
   typename T::Outputs dk, dv;
 };
 
-/// A tile of queries up to dS. With scores_ahead its S is in flight, in `ahead`; with dq_first, so is dK of the
-/// previous tile, unless this is the first.
+/// A tile of queries up to dS. dK of the previous tile is in flight, unless this is the first.
 template <bool kFirst, class T, class Tape>
-__device__ __forceinline__ void begin_tile(Consumer<T, Tape>& c, typename T::Scores& ahead,
-                                           typename T::Weights& ds, Sums<T>& sums) {
-  // Registers that outlive an iteration only where they must.
-  typename T::Scores own;
-  typename T::Scores& s = T::kOrder == ProductOrder::scores_ahead ? ahead : own;
-  typename T::Scores dp;
+__device__ __forceinline__ void begin_tile(Consumer<T, Tape>& c, typename T::Weights& ds,
+                                           Sums<T>& sums) {
+  typename T::Scores s, dp;
   typename T::Weights p;
-  if constexpr (kFirst || T::kOrder != ProductOrder::scores_ahead) c.multiply_keys(s, c.number);
-  if constexpr (!kFirst && T::kOrder == ProductOrder::dq_first) {
+  c.multiply_keys(s);
+  if constexpr (!kFirst) {
     c.template wait_for_keys<1>(sums.dk);
-    c.release_queries(c.number - 1);
+    c.release_queries();
   }
   c.multiply_values(dp);
   c.template soften<1>(s);
-  pack_weights<T>(p, s);
+  pack_weights(p, s);
   c.add_to_dv(sums.dv, p);
   c.template derive<1>(ds, dp, s, p);
   // With products in flight a loop back edge takes more registers than there are.
@@ -293,20 +270,14 @@ __device__ __forceinline__ void begin_tile(Consumer<T, Tape>& c, typename T::Sco
   c.release_gradients();
 }
 
-/// The rest: dK and dQ, and with scores_ahead S of the next tile.
-template <bool kLast, class T, class Tape>
-__device__ __forceinline__ void end_tile(Consumer<T, Tape>& c, typename T::Scores& s,
-                                         const typename T::Weights& ds, Sums<T>& sums) {
-  constexpr bool kAhead = T::kOrder == ProductOrder::scores_ahead && !kLast;
-  constexpr bool kDqFirst = T::kOrder == ProductOrder::dq_first;
+/// The rest: dQ, and dK, which goes on.
+template <class T, class Tape>
+__device__ __forceinline__ void end_tile(Consumer<T, Tape>& c, const typename T::Weights& ds,
+                                         Sums<T>& sums) {
   typename T::QuerySums dq;
-  if constexpr (!kDqFirst) c.add_to_dk(sums.dk, ds);
   c.multiply_scores(dq);
-  if constexpr (kDqFirst) c.add_to_dk(sums.dk, ds);
-  c.next_queries();
-  if constexpr (kAhead) c.multiply_keys(s, c.number + 1);
-  c.template wait_for_sums<kAhead || kDqFirst ? 1 : 0>(dq);
-  if constexpr (!kDqFirst) c.release_queries(c.number);
+  c.add_to_dk(sums.dk, ds);
+  c.template wait_for_sums<1>(dq);
   c.hand_over(dq);
   c.next();
 }
@@ -317,12 +288,12 @@ __device__ __forceinline__ void store_sums(const TensorMaps& maps, Consumer<T, T
                                            Sums<T>& sums) {
   stage_outputs<T>(sums.dv, c.layout.v(), c.consumer, 1.0f);
   // All consumers multiply all of K.
-  if (!c.tape.does(Fault::no_key_meeting)) {
+  if (!omits(c.tape, Fault::no_key_meeting)) {
     named_barrier_sync(kMeetAll, kConsumers * kWarpgroup);
   }
   stage_outputs<T>(sums.dk, c.layout.k(), c.consumer, c.task.scale);
-  if (!c.tape.does(Fault::no_store_fence)) publish_to_async_proxy();
-  if (!c.tape.does(Fault::no_store_meeting)) {
+  if (!omits(c.tape, Fault::no_store_fence)) publish_to_async_proxy();
+  if (!omits(c.tape, Fault::no_store_meeting)) {
     named_barrier_sync(kMeetGroup + c.consumer, kWarpgroup);
   }
   if (threadIdx.x % kWarpgroup != 0) return;
@@ -332,7 +303,7 @@ __device__ __forceinline__ void store_sums(const TensorMaps& maps, Consumer<T, T
     store(maps.dk, c.layout.k() + box, panel * kPanelColumns, c.key, c.walk.head);
   }
   store_commit();
-  if (!c.tape.does(Fault::no_store_wait)) store_wait<0>();
+  if (!omits(c.tape, Fault::no_store_wait)) store_wait<0>();
 }
 
 /// A consumer warpgroup.
@@ -342,17 +313,16 @@ __device__ __forceinline__ void consume(const TensorMaps& maps, const Task& task
   const Walk walk = walk_of<T>(task);
   Consumer<T, Tape> c{layout, task, tape, consumer, walk.key + consumer * kRowsOfGroup, walk};
   Sums<T> sums = {};
-  if (!tape.does(Fault::skip_key_wait)) wait_for(layout.full_k(), 0);
-  if (!tape.does(Fault::skip_value_wait)) wait_for(layout.full_v(), 0);
+  if (!omits(tape, Fault::skip_key_wait)) wait_for(layout.full_k(), 0);
+  if (!omits(tape, Fault::skip_value_wait)) wait_for(layout.full_v(), 0);
   if (walk.total > 0) {
-    typename T::Scores s;
     typename T::Weights ds;
-    begin_tile<true>(c, s, ds, sums);
+    begin_tile<true>(c, ds, sums);
     for (int left = walk.total; left > 1; --left) {
-      end_tile<false>(c, s, ds, sums);
-      begin_tile<false>(c, s, ds, sums);
+      end_tile(c, ds, sums);
+      begin_tile<false>(c, ds, sums);
     }
-    end_tile<true>(c, s, ds, sums);
+    end_tile(c, ds, sums);
     wgmma_wait<0>();
   }
   settle(sums.dk);
