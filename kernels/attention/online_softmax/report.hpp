@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "kernels/attention/online_softmax/lesson.hpp"
 #include "kernels/attention/online_softmax/reference.hpp"
 
 /// The building blocks of the lesson's report.
@@ -13,10 +12,9 @@ struct Outcome {
   Params params;
   Trace trace;
   std::vector<float> output;          ///< queries × head_dim, by the timed kernel
-  std::vector<float> recorded_row;    ///< head_dim: the chosen query, by the recording kernel
+  std::vector<float> recorded;        ///< the same by the recording kernel: the chosen query alone
   std::vector<PrefixState> expected;  ///< by the algorithm as it ran, with or without the rescale
-  std::vector<PrefixState> exact;     ///< by softmax
-  numeric::AllBounded reference;      ///< by the algorithm as it ran
+  numeric::AllBounded reference;      ///< the same, of `output`
 };
 
 /// The report of a run: summary, tables `tiles`, `naive`, `ladder`, measurements, checks, trace.

@@ -122,9 +122,9 @@ std::int64_t wrong_elements(const PatternShape& shape, std::int64_t threads,
   return wrong;
 }
 
-PatternCost reference_cost(const PatternShape& shape, std::int64_t max_warps) {
+RequestTotals reference_cost(const PatternShape& shape, std::int64_t max_warps) {
   IndexWalk walk(shape);
-  PatternCost cost;
+  RequestTotals cost;
   const std::int64_t threads = std::min(shape.elements, max_warps * kLanes);
   for (std::int64_t first = 0; first < threads; first += kLanes) {
     WarpRequest request;
@@ -132,10 +132,7 @@ PatternCost reference_cost(const PatternShape& shape, std::int64_t max_warps) {
       request.active_lanes |= 1U << lane;
       request.byte_offset[static_cast<std::size_t>(lane)] = walk.next() * shape.element_bytes;
     }
-    const RequestStats stats = request_stats(request, shape.element_bytes);
-    ++cost.requests;
-    cost.sectors += stats.sectors;
-    cost.bytes_used += stats.bytes_used;
+    cost.add(request_stats(request, shape.element_bytes));
   }
   return cost;
 }

@@ -133,6 +133,23 @@ RequestStats request_stats(const WarpRequest& request, int element_bytes) {
   return stats;
 }
 
+void RequestTotals::add(const RequestStats& one) {
+  ++requests;
+  sectors += one.sectors;
+  lines += one.lines;
+  bytes_used += one.bytes_used;
+  best_sectors += one.best_sectors;
+  best_lines += (one.bytes_used + kLineBytes - 1) / kLineBytes;
+}
+
+RequestTotals pattern_totals(const std::vector<WarpRequest>& requests, int element_bytes) {
+  RequestTotals totals;
+  for (const WarpRequest& request : requests) {
+    if (request.site == Site::pattern) totals.add(request_stats(request, element_bytes));
+  }
+  return totals;
+}
+
 int bank_ways(const std::array<std::int32_t, kLanes>& byte_offset) {
   std::array<std::set<std::int32_t>, kBanks> words;
   for (const std::int32_t byte : byte_offset) {
@@ -157,14 +174,6 @@ std::pair<int, int> Trace::shown_at(std::size_t request) const {
   const std::size_t full = requests_in_full();
   if (request < full) return {static_cast<int>(request) + 1, 0};
   return {static_cast<int>(full) + 1, static_cast<int>((request - full) / full)};
-}
-
-std::vector<std::size_t> Trace::pattern_requests() const {
-  std::vector<std::size_t> positions;
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    if (requests[i].site == Site::pattern) positions.push_back(i);
-  }
-  return positions;
 }
 
 TILESTEP_TRACE_JSON("coalescing trace", trace_fields())

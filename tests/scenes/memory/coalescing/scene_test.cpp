@@ -72,7 +72,7 @@ void check_request(Shown& shown, const coalescing::WarpRequest& request, scenes:
 
 TEST_CASE("lanes and sectors on screen are those of the trace", "[coalescing_scene]") {
   for (const char* pattern : {"sequential", "strided", "offset", "broadcast", "aos", "permuted"}) {
-    Shown shown({{"pattern", std::string(pattern)}, {"elements", std::int64_t{100}}});
+    Shown shown({{"pattern", pattern}, {"elements", 100}});
     const auto& trace = shown.trace();
     const scenes::StepAxis axis = shown->steps();
     CHECK(axis.tiles == 3);
@@ -97,7 +97,7 @@ TEST_CASE("lanes and sectors on screen are those of the trace", "[coalescing_sce
 
 TEST_CASE("a run ends on the pattern's own request", "[coalescing_scene]") {
   for (const char* access : {"load", "store"}) {
-    Shown shown({{"access", std::string(access)}});
+    Shown shown({{"access", access}});
     const scenes::StepAxis axis = shown->steps();
     const std::string said = shown->sentence(axis.at_place(axis.places()));
     CAPTURE(said);
@@ -149,27 +149,27 @@ TEST_CASE("a request shows one thing after the other", "[coalescing_scene]") {
 }
 
 TEST_CASE("the train is as long as the request costs", "[coalescing_scene]") {
-  Shown shown({{"stride", std::int64_t{1}}});
+  Shown shown({{"stride", 1}});
   const auto length = [&](const std::string& last) {
     const auto parts = shown.picture({1, 2});
     return parts.at(last).max.x - parts.at("moved_0").min.x;
   };
   const float one = length("moved_3");
-  shown.run({{"stride", std::int64_t{32}}});
+  shown.run({{"stride", 32}});
   CHECK(std::abs(length("moved_31") - 8 * one) < 4);
   // A store of a part of a sector has the rest read; one of whole sectors has not.
-  shown.run({{"stride", std::int64_t{8}}, {"access", std::string("store")}});
+  shown.run({{"stride", 8}, {"access", "store"}});
   CHECK(train_of(shown, {2, 2}).names == std::vector<std::string>{"1024 B", "read"});
   CHECK(train_of(shown, {2, 2}).items.count == 2 * 32);
   CHECK(tests::contains(shown->explain({{2, 2}}, {"moved", 40}), "read before"));
-  shown.run({{"stride", std::int64_t{1}}, {"access", std::string("store")}});
+  shown.run({{"stride", 1}, {"access", "store"}});
   CHECK(train_of(shown, {2, 2}).names == std::vector<std::string>{"128 B"});
 }
 
 TEST_CASE("the train of before is outlined below that of now", "[coalescing_scene]") {
-  Shown shown({{"stride", std::int64_t{8}}});
+  Shown shown({{"stride", 8}});
   shown.player().keep_earlier({1, 2});
-  shown.load({{"stride", std::int64_t{2}}});
+  shown.load({{"stride", 2}});
   CHECK(shown.picture({1, 2}).count("moved_1_0") == 1);  // its second row
   picture::Picture now = shown->picture(shown->extent(), {{1, 2}});
   picture::add_earlier(now, shown->picture(shown->extent(), {{2, 2}}), "the store");
@@ -181,7 +181,7 @@ TEST_CASE("the train of before is outlined below that of now", "[coalescing_scen
   }
   CHECK(picture::problems(now).empty());
   // Beside another run it is that one's.
-  Shown two({{"stride", std::int64_t{8}}});
+  Shown two({{"stride", 8}});
   CHECK(two.picture({1, 2}).count("moved_1_0") == 0);
   two.player().pin();
   CHECK(two.picture({1, 2}, tests::kPictureSizes[2]).count("moved_1_0") == 1);
@@ -190,9 +190,9 @@ TEST_CASE("the train of before is outlined below that of now", "[coalescing_scen
 }
 
 TEST_CASE("the knob at hand is the one that the pattern uses", "[coalescing_scene]") {
-  Shown shown({{"pattern", std::string("offset")}});
+  Shown shown({{"pattern", "offset"}});
   CHECK(shown->stage_knobs() == std::vector<std::string>{"pattern", "offset", "element_bytes"});
-  shown.run({{"pattern", std::string("broadcast")}});
+  shown.run({{"pattern", "broadcast"}});
   CHECK(shown->stage_knobs() == std::vector<std::string>{"pattern", "element_bytes", "access"});
 }
 
@@ -217,36 +217,36 @@ TEST_CASE("the lane that was clicked is followed from request to request", "[coa
 }
 
 TEST_CASE("the coalescing questions are answered by the addresses", "[coalescing_scene]") {
-  Shown shown({{"pattern", std::string("offset")}, {"offset", std::int64_t{1}}});
+  Shown shown({{"pattern", "offset"}, {"offset", 1}});
   CHECK(shown->question({{0, 0}})->values == std::vector<double>{5});
   CHECK(shown.answer({1, 2}) == "lane 8");
   CHECK(shown.answer({2, 2}) == "1");      // the fifth sector is the next warp's first
   CHECK_FALSE(shown->question({{1, 0}}));  // in the middle of a request
   CHECK_FALSE(shown->question({{3, 0}}));
   // At stride 4 the train is half as long as it can be.
-  shown.run({{"pattern", std::string("strided")}, {"stride", std::int64_t{4}}});
+  shown.run({{"pattern", "strided"}, {"stride", 4}});
   const auto share = shown->question({{0, 0}});
   REQUIRE(share);
   CHECK(share->values == std::vector<double>{16});
   CHECK(scenes::is_answer(*share, {{0, 0}, -1, 16.4}));
   CHECK_FALSE(scenes::is_answer(*share, {{0, 0}, -1, 15}));
   // A column of a matrix: the next warp finds all its sectors moved already.
-  shown.run({{"pattern", std::string("matrix-column")}});
+  shown.run({{"pattern", "matrix-column"}});
   CHECK(shown.answer({2, 2}) == "32");
   // A store by pattern comes after a plain load.
-  shown.run({{"access", std::string("store")}});
+  shown.run({{"access", "store"}});
   CHECK(shown->question({{0, 0}})->id == "next-sector");
   CHECK(shown->question({{1, 2}})->id == "length");
   // Nobody can know where a shuffle, or a hand, has put the lanes.
   for (const char* pattern : {"permuted", "custom"}) {
-    shown.run({{"pattern", std::string(pattern)}});
+    shown.run({{"pattern", pattern}});
     CHECK_FALSE(shown->question({{0, 0}}));
   }
 }
 
 TEST_CASE("a lane is dragged to another sector or lane", "[coalescing_scene]") {
   const scenes::View first{{1, 2}};
-  Shown shown({{"pattern", std::string("sequential")}});
+  Shown shown({{"pattern", "sequential"}});
   // Lane 0 goes to the sector of lanes 24–31: all its elements are taken, so it shares the first.
   auto asked = shown->dropped(first, {"lane", 0}, {"sector", 3});
   REQUIRE(asked);
@@ -268,12 +268,12 @@ TEST_CASE("a lane is dragged to another sector or lane", "[coalescing_scene]") {
   // On what another lane has of a sector is on that sector.
   CHECK(shown->dropped(first, {"lane", 9}, {"request", 25}) ==
         shown->dropped(first, {"lane", 9}, {"sector", 3}));
-  shown.run({{"pattern", std::string("strided")}, {"stride", std::int64_t{4}}});
+  shown.run({{"pattern", "strided"}, {"stride", 4}});
   CHECK(shown->dropped(first, {"lane", 1}, {"lane", 0}));
-  shown.run({{"pattern", std::string("strided")}, {"stride", std::int64_t{64}}});
+  shown.run({{"pattern", "strided"}, {"stride", 64}});
   CHECK_FALSE(shown->dropped(first, {"lane", 1}, {"lane", 0}));
   // Stores change places, so that the kernel takes them.
-  shown.run({{"pattern", std::string("sequential")}, {"access", std::string("store")}});
+  shown.run({{"pattern", "sequential"}, {"access", "store"}});
   asked = shown->dropped({{2, 2}}, {"lane", 0}, {"lane", 5});
   REQUIRE(asked);
   CHECK(std::get<std::string>(asked->at("lanes")) == "0:5,5:0");
@@ -283,7 +283,7 @@ TEST_CASE("a lane is dragged to another sector or lane", "[coalescing_scene]") {
 }
 
 TEST_CASE("events of requests", "[coalescing_scene]") {
-  Shown shown({{"pattern", std::string("permuted")}});
+  Shown shown({{"pattern", "permuted"}});
   const auto events = shown->events();
   REQUIRE(events.size() >= 3);
   CHECK(events[0].text.starts_with("the first load: "));
