@@ -1,11 +1,10 @@
-#include "kernels/attention/online_softmax/bench.hpp"
+#include "kernels/base/lab/bench.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "kernels/attention/online_softmax/reference.hpp"
-#include "kernels/base/lab/bench.hpp"
+#include "kernels/attention/online_softmax/report.hpp"
 #include "kernels/base/lab/quick.hpp"
 #include "kernels/base/lab/random.hpp"
 

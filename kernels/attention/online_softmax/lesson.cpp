@@ -6,8 +6,6 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/attention/online_softmax/bench.hpp"
-#include "kernels/attention/online_softmax/kernels.hpp"
 #include "kernels/attention/online_softmax/report.hpp"
 #include "kernels/base/lab/replay.hpp"
 #include "kernels/base/lab/result.hpp"

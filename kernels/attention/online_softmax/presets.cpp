@@ -114,7 +114,7 @@ float score(const Params& p, const std::vector<float>& row, int query, int key) 
 
 float value(const Params& p, int key, int component) {
   if (p.preset == Preset::worked_example || p.preset == Preset::custom) {
-    return kExampleValues[static_cast<std::size_t>(key % 16)] + static_cast<float>(component);
+    return kExampleValues[key % 16] + static_cast<float>(component);
   }
   const double u = uniform(p, Stream::values, key, component);
   // Only `random` has values of both signs, where terms of O cancel.

@@ -123,7 +123,7 @@ std::vector<lab::Check> checks_of(const Outcome& outcome) {
   }
   for (int key = 0; key < trace.keys; ++key) {
     const auto j = static_cast<std::size_t>(key);
-    const double m = outcome.expected[static_cast<std::size_t>(trace.tile_of(key))].m;
+    const double m = outcome.expected[trace.tile_of(key)].m;
     const numeric::Bounded weight = reference_weight(trace.scores[j], m);
     weights.add(trace.weights[j], weight.value, weight.bound,
                 [&] { return fmt::format("the weight of key {}", key); });

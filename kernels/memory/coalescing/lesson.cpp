@@ -63,7 +63,7 @@ std::int64_t wrong_offsets(const PatternShape& shape, const std::vector<WarpRequ
     for (int lane = 0; lane < kLanes; ++lane) {
       if (!request.active(lane)) continue;
       const std::int64_t expected = walk.next() * shape.element_bytes;
-      if (request.byte_offset[static_cast<std::size_t>(lane)] != expected) ++wrong;
+      if (request.byte_offset[lane] != expected) ++wrong;
     }
   }
   return wrong;

@@ -124,7 +124,7 @@ std::array<int, kLanes> lane_elements(const Params& params) {
   std::iota(elements.begin(), elements.end(), 0);
   for (const auto& [lane, element] :
        lab::pairs_of(params.lanes).value_or(std::vector<std::pair<int, int>>{})) {
-    elements.at(static_cast<std::size_t>(lane)) = element;
+    elements.at(lane) = element;
   }
   return elements;
 }

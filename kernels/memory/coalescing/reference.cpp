@@ -59,7 +59,7 @@ std::int64_t IndexWalk::next() {
       return index_ + order_[lane];
     }
     case Pattern::permuted: {
-      std::uint32_t at = order_[static_cast<std::size_t>(thread_)];
+      std::uint32_t at = order_[thread_];
       while (at >= shape_.elements) at = order_[at];
       return at;
     }
@@ -130,7 +130,7 @@ RequestTotals reference_cost(const PatternShape& shape, std::int64_t max_warps) 
     WarpRequest request;
     for (int lane = 0; lane < kLanes && first + lane < threads; ++lane) {
       request.active_lanes |= 1U << lane;
-      request.byte_offset[static_cast<std::size_t>(lane)] = walk.next() * shape.element_bytes;
+      request.byte_offset[lane] = walk.next() * shape.element_bytes;
     }
     cost.add(request_stats(request, shape.element_bytes));
   }

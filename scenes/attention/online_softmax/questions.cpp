@@ -59,7 +59,7 @@ std::vector<Occasion> OnlineSoftmaxScene::occasions() const {
     return trace_.skip_rescale && std::isfinite(trace_.steps[tile].m_old);
   };
   const auto masked = [this](int tile) { return std::isinf(trace_.steps[tile].tile_max); };
-  /// A tile with scores, after others.
+  // A tile with scores, after others.
   const auto plain = [this, skips, masked](int tile) {
     return !skips(tile) && !masked(tile) && std::isfinite(trace_.steps[tile].m_old);
   };

@@ -155,7 +155,7 @@ SourceMark OnlineSoftmaxScene::source(const View& view) const {
       fmt::format("tile_sum = {}", number(now.tile_sum, 3)),
       fmt::format("l_new = {}, o_new = {}", number(now.l, 3), number(now.o, 3))};
   for (int phase = 0; phase <= view.cursor.phase; ++phase) {
-    mark.values[trace_.lines[static_cast<std::size_t>(phase)]] = values[phase];
+    mark.values[trace_.lines[phase]] = values[phase];
   }
   return mark;
 }

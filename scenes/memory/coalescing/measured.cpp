@@ -106,10 +106,10 @@ picture::Picture banks(const std::vector<coalescing::TileRequest>& requests) {
     words.x = "bank";
     words.items = items("bank_words", std::vector<float>(coalescing::kBanks), {Format::integer});
     for (const std::int32_t byte : request.byte_offset) {
-      ++words.items.value.each[static_cast<std::size_t>(bank_of(byte))];
+      ++words.items.value.each[bank_of(byte)];
     }
     for (int bank = 0; bank < coalescing::kBanks; ++bank) {
-      const float count = words.items.value[static_cast<std::size_t>(bank)];
+      const float count = words.items.value[bank];
       words.items.ids.push_back(row * coalescing::kBanks + bank);
       words.items.tone.each.push_back(count == 1 ? 5 : 0);
       words.items.state.each.push_back(count > 1 ? State::wrong : State::plain);
@@ -140,7 +140,7 @@ std::string explain_bank(const std::vector<coalescing::TileRequest>& requests,
                          const picture::Key& key) {
   if (key.name != picture::Name("bank_words")) return {};
   const int bank = key.i % coalescing::kBanks;
-  const auto& request = requests.at(static_cast<std::size_t>(key.i / coalescing::kBanks));
+  const auto& request = requests.at(key.i / coalescing::kBanks);
   const auto count = std::count_if(request.byte_offset.begin(), request.byte_offset.end(),
                                    [&](std::int32_t byte) { return bank_of(byte) == bank; });
   return fmt::format("Bank {} delivers {} to the warp{}.", bank, words::counted(count, "word"),

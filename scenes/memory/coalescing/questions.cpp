@@ -37,9 +37,7 @@ Question CoalescingScene::length_question(const WarpRequest& next) const {
 
 /// The first lane whose bytes are not in lane 0's sector; nothing if all are.
 std::optional<Question> CoalescingScene::next_sector_question(const WarpRequest& next) const {
-  const auto sector = [&](int lane) {
-    return next.byte_offset[static_cast<std::size_t>(lane)] / coalescing::kSectorBytes;
-  };
+  const auto sector = [&](int lane) { return next.byte_offset[lane] / coalescing::kSectorBytes; };
   int answer = 1;
   while (answer < coalescing::kLanes && next.active(answer) && sector(answer) == sector(0))
     ++answer;

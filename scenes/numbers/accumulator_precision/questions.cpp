@@ -87,25 +87,24 @@ std::optional<Question> RunningSum::question(int next) const {
   const StepView v = view(next);
   if (!v.single_addition || v.past_end || !std::isfinite(step(next).after)) return std::nullopt;
   const bool plain = a.method <= Method::fp32;  // remedies lose terms in several places
-  if (plain && trace.points[static_cast<std::size_t>(next)] == a.frozen_at) {
+  if (plain && trace.points[next] == a.frozen_at) {
     return of_kind("border", freeze_question());
   }
   const auto seen = [&](auto&& property) {
     for (int point = 0; point < next; ++point) {
-      if (property(fate(point))) return true;
+      if (property(view(point))) return true;
     }
     return false;
   };
-  const auto lost = [](const Fate& each) { return each.lost; };
-  const auto up = [](const Fate& each) { return each.direction == Direction::up; };
+  const auto lost = [](const StepView& each) { return each.lost; };
+  const auto up = [](const StepView& each) { return each.direction == Direction::up; };
   const bool coarse = a.format.mantissa_bits <= 3;
-  const Fate now = fate(next);
-  if ((now.lost && !seen(lost)) || (coarse && up(now) && !seen(up))) {
+  if ((v.lost && !seen(lost)) || (coarse && up(v) && !seen(up))) {
     return of_kind("landing", landing_question(next));
   }
-  const auto as_wide = [&](const Fate& each) { return each.spacing >= now.spacing; };
-  const bool large = now.spacing >= 0.01 || std::abs(v.unrounded) >= 16;
-  const bool doubled = next > 0 && large && now.spacing > fate(next - 1).spacing;
+  const auto as_wide = [&](const StepView& each) { return each.spacing >= v.spacing; };
+  const bool large = v.spacing >= 0.01 || std::abs(v.unrounded) >= 16;
+  const bool doubled = next > 0 && large && v.spacing > view(next - 1).spacing;
   if (doubled && !seen(as_wide)) return of_kind("spacing", spacing_question(next));
   return std::nullopt;
 }
@@ -127,7 +126,7 @@ void AccumulatorPrecisionScene::find_events() {
       } else if (!frozen && sum.frozen(point)) {
         events_.push_back({at, fmt::format("{} freezes at {}", a.label, sum.say(a.final_sum))});
         frozen = lost = true;
-      } else if (plain && !lost && sum.fate(point).lost) {
+      } else if (plain && !lost && sum.view(point).lost) {
         say(" loses its first term");
         lost = true;
       }

@@ -41,7 +41,7 @@ TEST_CASE("the picture shows what the kernel recorded", "[online_softmax_scene]"
         if (!has_weight) continue;
         // Another path than the scene's product of rescales: the exponent itself.
         const int seen = phase == 0 ? tile - 2 : tile - 1;
-        const double m = trace.steps[static_cast<std::size_t>(seen)].m;
+        const double m = trace.steps[seen].m;
         CHECK(weight->second.value == number(std::exp(trace.scores[id] - m), 3));
       }
       if (tile > 0 && phase == 3) {
@@ -53,7 +53,7 @@ TEST_CASE("the picture shows what the kernel recorded", "[online_softmax_scene]"
       }
       CHECK(shown->table_row("tiles", shown.player().view(cursor)) == tile - 1);
       CHECK(shown->source(shown.player().view(cursor)).current ==
-            (tile == 0 ? 0 : trace.lines[static_cast<std::size_t>(phase)]));
+            (tile == 0 ? 0 : trace.lines[phase]));
     }
   }
 }
@@ -133,7 +133,7 @@ TEST_CASE("every question has its answer in the trace", "[online_softmax_scene]"
         if (!question) continue;
         kinds.insert(question->id);
         CAPTURE(tile, question->text);
-        const auto& next = trace.steps[static_cast<std::size_t>(tile)];
+        const auto& next = trace.steps[tile];
         const std::string right = scenes::answer_text(*question);
         if (question->id == "new-maximum") {
           CHECK((right == "They shrink") == (next.tile_max > next.m_old));
@@ -145,8 +145,7 @@ TEST_CASE("every question has its answer in the trace", "[online_softmax_scene]"
         } else if (question->id == "heaviest-key") {
           const std::size_t key = static_cast<std::size_t>(std::stoi(right.substr(4)));
           CHECK(trace.scores[key] == trace.exact_max);
-          CHECK(question->where[static_cast<std::size_t>(question->answer)].i ==
-                static_cast<int>(key));
+          CHECK(question->where[question->answer].i == static_cast<int>(key));
         } else if (question->id == "rescale-skipped") {
           CHECK((right == "It is wrong") == (tile == trace.first_wrong_tile));
         }

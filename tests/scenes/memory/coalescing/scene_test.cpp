@@ -39,7 +39,7 @@ void check_request(Shown& shown, const coalescing::WarpRequest& request, scenes:
       CHECK(shown->explain({cursor}, {"lane", lane}) == fmt::format("lane {}: idle", lane));
       continue;
     }
-    const std::int64_t byte = request.byte_offset[static_cast<std::size_t>(lane)];
+    const std::int64_t byte = request.byte_offset[lane];
     CHECK(part.value == fmt::format("{} B", byte));
     CHECK(
         tests::contains(shown->explain({cursor}, {"lane", lane}), fmt::format("byte {}\n", byte)));
@@ -84,7 +84,7 @@ TEST_CASE("lanes and sectors on screen are those of the trace", "[coalescing_sce
       CAPTURE(pattern, cursor.tile, cursor.phase);
       if (cursor.tile < axis.tiles && cursor.phase < 2) continue;
       const int row = shown->table_row("requests", {cursor});
-      const auto& request = trace.requests.at(static_cast<std::size_t>(row));
+      const auto& request = trace.requests.at(row);
       check_request(shown, request, cursor);
       if (cursor.tile < axis.tiles) CHECK(row == seen);
       if (cursor.tile == axis.tiles) CHECK(request.site == coalescing::Site::pattern);
@@ -97,7 +97,7 @@ TEST_CASE("lanes and sectors on screen are those of the trace", "[coalescing_sce
 
 TEST_CASE("a run ends on the pattern's own request", "[coalescing_scene]") {
   for (const char* access : {"load", "store"}) {
-    Shown shown({{"access", access}});
+    Shown shown({{"access", std::string(access)}});
     const scenes::StepAxis axis = shown->steps();
     const std::string said = shown->sentence(axis.at_place(axis.places()));
     CAPTURE(said);
@@ -116,7 +116,7 @@ TEST_CASE("what is loaded flies to its lanes, what is stored comes from them",
     const auto& items = mark_named<picture::Strip>(picture, "sector").items;
     REQUIRE(items.count > 1);
     for (int k = 0; k < items.count; ++k) {
-      const picture::Way& way = items.ways[static_cast<std::size_t>(k)];
+      const picture::Way& way = items.ways[k];
       const int first =
           k * (load ? 4 : 8);  // the lanes of a sector, two elements apart or side by side
       CHECK((load ? way.to : way.from) == picture::Key{"lane", first});
@@ -176,8 +176,8 @@ TEST_CASE("the train of before is outlined below that of now", "[coalescing_scen
   const picture::Strip& train = mark_named<picture::Strip>(now, "moved");
   REQUIRE(train.items.count == 8 + 4);
   for (int k = 0; k < train.items.count; ++k) {
-    CHECK((train.items.flags[static_cast<std::size_t>(k)] == picture::kWas) == (k >= 8));
-    CHECK(train.address[static_cast<std::size_t>(k)] == (k < 8 ? 32 * k : 1024 + 32 * (k - 8)));
+    CHECK((train.items.flags[k] == picture::kWas) == (k >= 8));
+    CHECK(train.address[k] == (k < 8 ? 32 * k : 1024 + 32 * (k - 8)));
   }
   CHECK(picture::problems(now).empty());
   // Beside another run it is that one's.
@@ -190,7 +190,7 @@ TEST_CASE("the train of before is outlined below that of now", "[coalescing_scen
 }
 
 TEST_CASE("the knob at hand is the one that the pattern uses", "[coalescing_scene]") {
-  Shown shown({{"pattern", "offset"}});
+  Shown shown({{"pattern", std::string("offset")}});
   CHECK(shown->stage_knobs() == std::vector<std::string>{"pattern", "offset", "element_bytes"});
   shown.run({{"pattern", "broadcast"}});
   CHECK(shown->stage_knobs() == std::vector<std::string>{"pattern", "element_bytes", "access"});
@@ -205,8 +205,7 @@ TEST_CASE("the lane that was clicked is followed from request to request", "[coa
     const auto picked = [](const picture::Items& items) {
       std::vector<int> all;
       for (int k = 0; k < items.count; ++k) {
-        if (items.flags[static_cast<std::size_t>(k)] == picture::kPicked)
-          all.push_back(items.key(k).i);
+        if (items.flags[k] == picture::kPicked) all.push_back(items.key(k).i);
       }
       return all;
     };
@@ -246,7 +245,7 @@ TEST_CASE("the coalescing questions are answered by the addresses", "[coalescing
 
 TEST_CASE("a lane is dragged to another sector or lane", "[coalescing_scene]") {
   const scenes::View first{{1, 2}};
-  Shown shown({{"pattern", "sequential"}});
+  Shown shown({{"pattern", std::string("sequential")}});
   // Lane 0 goes to the sector of lanes 24–31: all its elements are taken, so it shares the first.
   auto asked = shown->dropped(first, {"lane", 0}, {"sector", 3});
   REQUIRE(asked);
@@ -283,7 +282,7 @@ TEST_CASE("a lane is dragged to another sector or lane", "[coalescing_scene]") {
 }
 
 TEST_CASE("events of requests", "[coalescing_scene]") {
-  Shown shown({{"pattern", "permuted"}});
+  Shown shown({{"pattern", std::string("permuted")}});
   const auto events = shown->events();
   REQUIRE(events.size() >= 3);
   CHECK(events[0].text.starts_with("the first load: "));

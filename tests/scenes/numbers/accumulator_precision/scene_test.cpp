@@ -94,13 +94,12 @@ void check_plot(const Picture& picture, const Trace& trace, std::size_t point, b
   for (const AccumulatorTrace& a : trace.accumulators) {
     const std::string method = std::to_string(static_cast<int>(a.method));
     const auto* frozen = mark_of<picture::Curve>(picture, "frozen_" + method);
-    const bool seen = known >= 0 && a.frozen_at >= 0 &&
-                      trace.points[static_cast<std::size_t>(known)] >= a.frozen_at;
+    const bool seen = known >= 0 && a.frozen_at >= 0 && trace.points[known] >= a.frozen_at;
     CHECK((frozen != nullptr) == seen);
     if (seen) CHECK(frozen->x == std::vector<double>{static_cast<double>(a.frozen_at)});
     const auto& sum = mark_named<picture::Curve>(picture, "sum_" + method);
     if (known < 0) continue;
-    const auto now = static_cast<double>(a.steps[static_cast<std::size_t>(known)].sum);
+    const auto now = static_cast<double>(a.steps[known].sum);
     CHECK(sum.y.back() == now);
     CHECK(picture::plain(sum.end.full) == a.label + " " + significant(now, 6));
   }
@@ -223,8 +222,8 @@ TEST_CASE("the accumulator questions are answered by the trace", "[accumulator_p
         ++asked;
         CAPTURE(set, rounding, tile, question->text);
         places.insert(question->answer);
-        const std::string right = question->choices.at(static_cast<std::size_t>(question->answer));
-        const auto& step = a.steps[static_cast<std::size_t>(tile)];
+        const std::string right = question->choices.at(question->answer);
+        const auto& step = a.steps[tile];
         const int digits = a.format.mantissa_bits <= 3 ? 4 : a.format.mantissa_bits <= 10 ? 6 : 9;
         if (question->text.find("What will it hold") != std::string::npos) {
           CHECK(right == significant(static_cast<double>(step.after), digits));
@@ -234,7 +233,7 @@ TEST_CASE("the accumulator questions are answered by the trace", "[accumulator_p
           const double spacing = std::ldexp(1.0, std::ilogb(a.final_sum) - a.format.mantissa_bits);
           const double least = rounding == std::string("nearest") ? spacing / 2 : spacing;
           CHECK(right == spacing_text(least));
-          CHECK(static_cast<double>(trace.term[static_cast<std::size_t>(tile)]) <= least);
+          CHECK(static_cast<double>(trace.term[tile]) <= least);
         } else {
           const double sum = static_cast<double>(step.before) + static_cast<double>(step.added);
           CHECK(right == spacing_text(std::ldexp(1.0, std::ilogb(sum) - a.format.mantissa_bits)));
@@ -320,8 +319,8 @@ TEST_CASE("the bits of a tensor core's step are those of the model",
         if (cells.state[at] == picture::State::plain) kept += std::ldexp(1, power);
       }
       CAPTURE(part, row);
-      if (row < 4) CHECK(all == step.exact[static_cast<std::size_t>(row)]);
-      if (row < 4) CHECK(kept == step.kept[static_cast<std::size_t>(row)]);
+      if (row < 4) CHECK(all == step.exact[row]);
+      if (row < 4) CHECK(kept == step.kept[row]);
       if (row == 5) CHECK(kept == static_cast<double>(step.after));
     }
     const auto& line = tests::mark_named<picture::Rule>(drawn, part ? "part_cut" : "step_cut");
