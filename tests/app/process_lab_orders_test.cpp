@@ -44,14 +44,14 @@ TEST_CASE("a bad request fails with the lesson's own sentence", "[process-lab]")
 }
 
 TEST_CASE("a refused run says with which knobs it works", "[process-lab]") {
-  const auto request = request_of({{"head_dim", std::int64_t{4}}, {"component", std::int64_t{7}}});
+  const auto request = request_of({{"queries", std::int64_t{4}}, {"query", std::int64_t{7}}});
   const auto labs = {make_inline_lab, +[] { return make_process_lab(options_with()); }};
   for (const auto make : labs) {
     const auto lab = make();
     const LabFailure failure = check_failure(*lab, lab->submit(request));
     REQUIRE(failure.fix);
-    CHECK(failure.fix->label == "Set component to 0");
-    CHECK(failure.fix->settings == lab::Settings{{"component", std::int64_t{0}}});
+    CHECK(failure.fix->label == "Set query to 0");
+    CHECK(failure.fix->settings == lab::Settings{{"query", std::int64_t{0}}});
     auto fixed = request;
     for (const auto& [id, value] : failure.fix->settings) fixed.params[id] = value;
     check_report(*lab, lab->submit(fixed));

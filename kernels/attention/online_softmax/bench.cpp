@@ -1,11 +1,10 @@
-#include "kernels/attention/online_softmax/bench.hpp"
+#include "kernels/base/lab/bench.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "kernels/attention/online_softmax/reference.hpp"
-#include "kernels/base/lab/bench.hpp"
+#include "kernels/attention/online_softmax/report.hpp"
 #include "kernels/base/lab/quick.hpp"
 #include "kernels/base/lab/random.hpp"
 
@@ -20,53 +19,45 @@ using lab::column, lab::whole;
 constexpr float kScale = 4;  // inputs are in (−kScale, kScale)
 constexpr std::size_t kPeriod = std::size_t{1} << 24;
 
+std::vector<float> random_scores(std::size_t count, std::int64_t seed) {
+  std::mt19937 generator = lab::generator_of(seed);
+  std::vector<float> scores = lab::uniform_floats(generator, count);
+  for (float& score : scores) score *= kScale;
+  return scores;
+}
+
 bool takes(Rung rung, int columns, int threads) {
   return rung != Rung::online_one_read || columns <= one_read_columns(threads);
 }
 
 /// Random numbers known to the host, and room for their softmax.
-class Matrix {
- public:
-  Matrix(simt::Device& device, std::size_t elements, std::int64_t seed)
-      : input(device, elements, random_scores(std::min(elements, kPeriod), seed)),
-        output(device, elements),
-        device_(device) {}
+struct Matrix {
+  Matrix(simt::Device& on, std::size_t elements, std::int64_t seed)
+      : device(on),
+        input(on, elements, random_scores(std::min(elements, kPeriod), seed)),
+        output(on, elements) {}
 
   /// The launch, and a comparison of some of its rows with double.
   lab::Runnable runnable(Rung rung, const RowShape& shape) {
     const auto launch = [this, rung, shape] {
-      kernels_of(device_).softmax_rows(device_, rung, shape, input.span(), output.span());
+      kernels_of(device).softmax_rows(device, rung, shape, input.span(), output.span());
     };
-    return lab::judged(device_, output, launch, [this, shape] {
+    return lab::judged(device, output, launch, [this, shape] {
+      const auto columns = static_cast<std::size_t>(shape.columns);
+      const double tolerance = ladder_tolerance(shape.columns, 2.0 * kScale);
       lab::Closest closest;
       for (const std::size_t row : {std::size_t{0}, shape.rows / 2, shape.rows - 1}) {
-        compare(row, static_cast<std::size_t>(shape.columns), closest);
+        const std::vector<double> exact = reference_softmax(input.values(row * columns, columns));
+        const std::vector<float> got = output.download(row * columns, columns);
+        for (std::size_t i = 0; i < columns; ++i) closest.add(got[i] / exact[i], 1, tolerance);
       }
       return closest;
     });
   }
 
+  simt::Device& device;
   lab::Repeated<float> input;
   simt::Buffer<float> output;
-
- private:
-  static std::vector<float> random_scores(std::size_t count, std::int64_t seed) {
-    std::mt19937 generator = lab::generator_of(seed);
-    std::vector<float> scores = lab::uniform_floats(generator, count);
-    for (float& score : scores) score *= kScale;
-    return scores;
-  }
-
-  void compare(std::size_t row, std::size_t columns, lab::Closest& closest) const {
-    const std::vector<double> exact = reference_softmax(input.values(row * columns, columns));
-    const std::vector<float> got = output.download(row * columns, columns);
-    const double tolerance = ladder_tolerance(static_cast<int>(columns), 2.0 * kScale);
-    for (std::size_t i = 0; i < columns; ++i) {
-      closest.add(static_cast<double>(got[i]) / exact[i], 1, tolerance);
-    }
-  }
-
-  simt::Device& device_;
 };
 
 class Bench : public lab::Bench {
@@ -136,16 +127,21 @@ class Bench : public lab::Bench {
     const std::size_t rows = sizes_.elements / static_cast<std::size_t>(columns);
     const bool main = columns == sizes_.main_columns && !uncached;
     const double bytes = 4.0 * static_cast<double>(sizes_.elements);
-    lab::LadderPlan plan;
-    plan.work = {.bytes_read = bytes, .bytes_written = bytes};
-    plan.shape = fmt::format("{} x {} FP32", rows, columns);
-    plan.note = "each element counted as read once and written once";
-    plan.cells = {{"rows", rows}, {"columns", columns}};
-    plan.rate_id = main ? "softmax_bandwidth" : uncached ? "uncached_bandwidth" : "";
-    plan.fraction_id = main ? "fraction_of_copy" : uncached ? "uncached_fraction_of_copy" : "";
-    plan.time_id = main ? "softmax_time" : "";
-    plan.peers = {lab::device_copy(device, "the device's own copy", matrix_.output.span().data,
-                                   matrix_.input.span().data, matrix_.input.bytes())};
+    lab::LadderPlan plan{
+        .rungs = {},
+        .peers = {lab::device_copy(device, "the device's own copy", matrix_.output.span().data,
+                                   matrix_.input.span().data, matrix_.input.bytes())},
+        .work = {.bytes_read = bytes, .bytes_written = bytes},
+        .shape = fmt::format("{} x {} FP32", rows, columns),
+        .note = "each element counted as read once and written once",
+        .rate_id = main       ? "softmax_bandwidth"
+                   : uncached ? "uncached_bandwidth"
+                              : "",
+        .fraction_id = main       ? "fraction_of_copy"
+                       : uncached ? "uncached_fraction_of_copy"
+                                  : "",
+        .time_id = main ? "softmax_time" : "",
+        .cells = {{"rows", rows}, {"columns", columns}}};
     plan.peers[0].rate_id = main ? "copy_bandwidth" : "";
     for (const Rung which : kRungs) {
       lab::Rung& rung = plan.rungs.emplace_back(this->rung(which));
@@ -192,14 +188,15 @@ class Bench : public lab::Bench {
 
   /// If every read goes to memory, the rates follow from the reads.
   void add_uncached(lab::Climb wide) {
-    const double top = wide.rungs.back().rate.median;
+    const lab::Timed top = wide.rungs.back();
     for (lab::Timed& timed : wide.rungs) {
       const double expected = 2 / (*timed.number("reads") + 1);
       timed.cells["expected"] = expected;
-      if (!timed.number("fraction") || !wide.rungs.back().number("fraction")) continue;
-      timed.cells["of_one_read"] = timed.rate.median / top;
+      if (!timed.number("fraction") || !top.number("fraction")) continue;
+      const double share = timed.rate.median / top.rate.median;
+      timed.cells["of_one_read"] = share;
       report.add(lab::derived(
-          "uncached_of_one_read", timed.variant, timed.rate.median / top, "",
+          "uncached_of_one_read", timed.variant, share, "",
           fmt::format("uncached_bandwidth over the last rung's; predicted: 2 / (reads + 1) = "
                       "{:.3f}",
                       expected)));
@@ -209,8 +206,7 @@ class Bench : public lab::Bench {
                         lab::real("of_one_read", "of one read", "", 3),
                         lab::real("expected", "predicted", "", 3)});
     add_table("ladder_uncached",
-              fmt::format("Rows beyond all caches: {} columns, with at least twice L2 "
-                          "in flight",
+              fmt::format("Rows beyond all caches: {} columns, with at least twice L2 in flight",
                           sizes_.wide_columns),
               shown, wide.rungs);
   }
@@ -227,21 +223,23 @@ class Bench : public lab::Bench {
       kernels_of(device).attention(device, shape, Accumulator::fp32, scores.input.span(),
                                    values.input.span(), output.span());
     };
-    lab::LadderPlan plan;
-    plan.work = {.bytes_read = static_cast<double>(scores.input.bytes() + values.input.bytes()),
-                 .bytes_written = static_cast<double>(output.bytes())};
-    plan.rungs = {
-        {.name = "online-softmax", .why = "the lesson's own kernel", .configurations = {}}};
-    plan.rungs[0].configurations = {
-        {.name = fmt::format("{} queries x {} keys, tiles of {}, head dimension {}, FP32",
-                             shape.queries, shape.keys, shape.tile_width, shape.head_dim),
-         .make = [&]() -> lab::Runnable {
-           return {launch, {}};
-         }}};
-    plan.note = "scores, values and output each counted once";
-    plan.rate_id = "attention_bandwidth";
-    plan.time_id = "attention_time";
-    climb(plan, 0.9, 1);
+    const std::string name =
+        fmt::format("{} queries x {} keys, tiles of {}, head dimension {}, FP32", shape.queries,
+                    shape.keys, shape.tile_width, shape.head_dim);
+    climb({.rungs = {{.name = "online-softmax",
+                      .why = "the lesson's own kernel",
+                      .configurations = {{.name = name,
+                                          .make =
+                                              [&] {
+                                                return lab::Runnable{launch, {}};
+                                              }}}}},
+           .peers = {},
+           .work = {.bytes_read = static_cast<double>(scores.input.bytes() + values.input.bytes()),
+                    .bytes_written = static_cast<double>(output.bytes())},
+           .note = "scores, values and output each counted once",
+           .rate_id = "attention_bandwidth",
+           .time_id = "attention_time"},
+          0.9, 1);
   }
 
   const BenchSizes& sizes_;

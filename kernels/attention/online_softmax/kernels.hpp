@@ -20,10 +20,7 @@ struct AttentionShape {
   bool skip_rescale = false;
 };
 
-/// The kernel's record of one tile (kStepSite); for each key only the weight is noted (kWeightSite).
-struct StepRecord {
-  float tile_max, m_old, m, rescale, tile_sum, l_old, l, o_old, o, output;
-};
+/// Sites on a tape: a StepRecord for each tile, and the weight of each key.
 inline constexpr std::uint32_t kStepSite = 0;
 inline constexpr std::uint32_t kWeightSite = 1;
 
@@ -66,7 +63,7 @@ class Kernels : public simt::KernelSet {
  public:
   /// The timed kernel: all queries, nothing recorded. Asynchronous. Throws Error for an unsupported
   /// shape (each size must be at least 1, head_dim ≤ 128, tile_width ≤ 1024). With a tape it is
-  /// explained: it computes only `query`, into its row of `output`; the tape's chosen thread is the
+  /// explained: it computes only `query`, into its row of `output`; the tape's chosen thread has the
   /// component of the output that is shown.
   virtual void attention(simt::Device& device, const AttentionShape& shape, Accumulator format,
                          simt::Span<const float> scores, simt::Span<const float> values,

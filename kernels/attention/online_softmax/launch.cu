@@ -24,29 +24,14 @@ void check_attention(const AttentionShape& shape, simt::Span<const float> scores
   (void)scores, (void)values, (void)output;
 }
 
-/// Throws Error naming what the rung does not support.
+/// The same for rows; of a rung's threads `Rows` says which are compiled.
 void check_rows(Rung rung, const RowShape& shape, simt::Span<const float> input,
                 simt::Span<float> output) {
   const std::string name(name_of(rung));
-  if (shape.rows < 1 || shape.columns < 1) {
-    throw Error(name + ": a matrix of " + std::to_string(shape.rows) + " × " +
-                std::to_string(shape.columns) +
-                " has nothing to do; rows and columns must be 1 "
-                "or more");
-  }
-  if (shape.rows > 0x7FFFFFFF) throw Error(name + ": allowed rows: 1–2147483647");
-  bool compiled = false;
-  for (const int threads : kRowBlocks) compiled = compiled || threads == shape.threads;
-  if (!compiled) {
-    throw Error(name + ": " + std::to_string(shape.threads) +
-                " threads per row are not compiled; allowed: 128, 256, 512, 1024");
-  }
-  const int most = one_read_columns(shape.threads);
-  if (rung == Rung::online_one_read && shape.columns > most) {
-    throw Error(name + ": a row of " + std::to_string(shape.columns) +
-                " columns does not fit into the registers of a block of " +
-                std::to_string(shape.threads) + " threads; allowed: 1–" + std::to_string(most));
-  }
+  const bool held = rung == Rung::online_one_read;
+  simt::require_within((name + ": rows").c_str(), static_cast<std::int64_t>(shape.rows), 1);
+  simt::require_within((name + ": columns").c_str(), shape.columns, 1,
+                       held ? one_read_columns(shape.threads) : 1 << 30);
   assert(input.count == shape.rows * static_cast<std::size_t>(shape.columns));
   assert(output.count == input.count);
   (void)input, (void)output;
@@ -92,12 +77,11 @@ struct Rows {
   }
 
   void run(Rung rung) const {
-    if (rung == Rung::three_pass) return launch("three_pass", three_pass<Pack>);
-    if (rung == Rung::online_two_pass) {
-      return launch("online_two_pass", online_two_pass<Pack>);
-    }
-    simt::with_constant<128, 256, 512, 1024>(
-        "threads", shape.threads, [&](auto threads) { one_read<decltype(threads)::value>(); });
+    simt::with_constant<128, 256, 512, 1024>("threads", shape.threads, [&](auto threads) {
+      if (rung == Rung::three_pass) return launch("three_pass", three_pass<Pack>);
+      if (rung == Rung::online_two_pass) return launch("online_two_pass", online_two_pass<Pack>);
+      one_read<decltype(threads)::value>();
+    });
   }
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -45,7 +46,6 @@ struct Params {
   Accumulator accumulator = Accumulator::fp32;
   std::int64_t seed = 1;
   bool skip_rescale = false;  ///< breaks the algorithm on purpose
-  int component = 0;          ///< of the output, shown in the table
   int queries = 8;
   int query = 0;  ///< the recorded one
   /// "1,2.5,-inf": for `custom`. Like the worked example's scores they repeat if there are more keys, shifted
@@ -75,10 +75,10 @@ struct Inputs {
 /// 600, so that exp(s − max) stays within the range of a double.
 Inputs make_inputs(const Params& params, lab::Progress& progress);
 
-/// One line of the recurrence, as the kernel recorded it while it ran. A tile takes four phases:
+/// One line of the recurrence, as the kernel notes it while it runs. A tile takes four phases:
 /// 0: m = max(m_old, tile_max); 1: rescale = exp(m_old − m); 2: the weights exp(s − m) and their
 /// sum; 3: l and O.
-struct TraceStep {
+struct StepRecord {
   float tile_max = 0;
   float m_old = 0;
   float m = 0;
@@ -87,9 +87,9 @@ struct TraceStep {
   float l_old = 0;
   float l = 0;
   float o_old = 0;
-  float o = 0;       ///< the component of O that is shown
+  float o = 0;       ///< component 0 of O
   float output = 0;  ///< O / l so far; 0 while l is 0
-  bool operator==(const TraceStep&) const = default;
+  bool operator==(const StepRecord&) const = default;
 };
 
 /// The number of phases in a tile's step.
@@ -97,17 +97,16 @@ inline constexpr int kPhases = 4;
 /// Each phase's 1-based line of kSourcePath in this build, regardless of recordings.
 std::array<int, kPhases> phase_lines();
 
-/// The picture's data: one query, one component.
+/// The picture's data: one query, component 0 of its output.
 struct Trace {
   int keys = 0;
   int tile_width = 0;
   int query = 0;
-  int component = 0;
   bool skip_rescale = false;
-  std::vector<float> scores;     ///< keys
-  std::vector<float> values;     ///< keys: the component of each value vector
-  std::vector<float> weights;    ///< keys: exp(s − m) when the key's tile was computed
-  std::vector<TraceStep> steps;  ///< one per tile
+  std::vector<float> scores;      ///< keys
+  std::vector<float> values;      ///< keys: component 0 of each value vector
+  std::vector<float> weights;     ///< keys: exp(s − m) when the key's tile was computed
+  std::vector<StepRecord> steps;  ///< one per tile
   std::array<int, kPhases> lines = phase_lines();
   std::vector<double> exact_outputs;  ///< softmax over the keys up to and including each tile
   double exact_max = 0;               ///< of the whole row
@@ -117,6 +116,9 @@ struct Trace {
   int first_wrong_tile = -1;                         ///< −1: the output is right after every tile
 
   int tiles() const { return static_cast<int>(steps.size()); }
+  int tile_of(int key) const { return key / tile_width; }
+  /// The first key of a tile, or, of the tile after the last, how many keys there are.
+  int first_key(int tile) const { return std::min(tile * tile_width, keys); }
   bool operator==(const Trace&) const = default;
 };
 

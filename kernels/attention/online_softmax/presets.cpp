@@ -8,7 +8,9 @@
 #include <optional>
 
 #include "kernels/attention/online_softmax/lesson.hpp"
+#include "kernels/base/lab/list.hpp"
 #include "kernels/base/lab/number.hpp"
+#include "kernels/base/numeric/index.hpp"
 #include "kernels/base/numeric/random.hpp"
 
 namespace tilestep::online_softmax {
@@ -26,12 +28,10 @@ enum class Stream : std::uint64_t { scores = 1, values = 2, tops = 3 };
 
 /// A number in [0, 1) that depends on nothing but its arguments, so that data is the same on every
 /// machine and needs no order.
-double uniform(std::int64_t seed, Stream stream, std::int64_t row, std::int64_t column) {
+double uniform(const Params& p, Stream stream, std::int64_t row, std::int64_t column) {
   std::uint64_t x = 0;
-  for (const std::uint64_t part :
-       {static_cast<std::uint64_t>(seed), static_cast<std::uint64_t>(stream),
-        static_cast<std::uint64_t>(row), static_cast<std::uint64_t>(column)}) {
-    x = numeric::mixed(x ^ part);
+  for (const std::int64_t part : {p.seed, static_cast<std::int64_t>(stream), row, column}) {
+    x = numeric::mixed(x ^ static_cast<std::uint64_t>(part));
   }
   return static_cast<double>(x >> 11) * 0x1.0p-53;
 }
@@ -44,79 +44,54 @@ float tenths(double value) {
 /// Bell-shaped enough for scores: the sum of three uniforms, in −6…6.
 double spread(const Params& p, int query, int key) {
   double sum = 0;
-  for (int i = 0; i < 3; ++i) sum += uniform(p.seed, Stream::scores, query, 3LL * key + i);
+  for (int i = 0; i < 3; ++i) sum += uniform(p, Stream::scores, query, 3LL * key + i);
   return 4 * (sum - 1.5);
 }
 
-/// Which keys of a row are not masked: [first, end).
-struct Visible {
-  int first = 0, end = 0;
-};
-
 /// A causal tail: the last tiles are masked, the tile before them half; with three tiles or more
 /// the first tile is masked too, so that the recurrence starts from m = −inf twice.
-Visible causal(const Params& p, int query) {
+bool is_visible(const Params& p, int query, int key) {
   const int tiles = p.tiles();
-  const int width = p.tile_width;
   const int cut_tile = tiles < 3 ? 0 : std::clamp(3 * tiles / 4, 1, tiles - 2);
-  const int first_key = cut_tile * width;
-  const int tile_keys = std::min(width, p.keys - first_key);
+  const int first_key = cut_tile * p.tile_width;
+  const int tile_keys = std::min(p.tile_width, p.keys - first_key);
   const int half = std::max(1, tile_keys / 2);
   // A later query sees more keys, as in a causal mask, but never the whole of the cut tile.
   const int more = query % std::max(1, tile_keys - half);
-  return {tiles < 3 ? 0 : width, first_key + half + more};
+  return key >= (tiles < 3 ? 0 : p.tile_width) && key < first_key + half + more;
 }
 
-/// The tile's largest score, for the presets whose tiles rise or fall by a fixed step.
-float stepped_top(const Params& p, int tile) {
-  const double tiles = p.tiles();
-  if (p.preset == Preset::rising) {
-    return static_cast<float>(1 + tile * std::min(1.0, 200 / tiles));
-  }
-  return static_cast<float>(6 - tile * std::min(0.5, 20 / tiles));
-}
-
+/// Of tiles whose largest scores rise or fall by a fixed step.
 float stepped_score(const Params& p, int query, int key) {
   const int tile = key / p.tile_width;
   const int tile_keys = std::min(p.tile_width, p.keys - tile * p.tile_width);
-  const int top_key = static_cast<int>(uniform(p.seed, Stream::tops, query, tile) * tile_keys);
-  const float top = stepped_top(p, tile);
+  const double tiles = p.tiles();
+  const auto top =
+      static_cast<float>(p.preset == Preset::rising ? 1 + tile * std::min(1.0, 200 / tiles)
+                                                    : 6 - tile * std::min(0.5, 20 / tiles));
+  const int top_key = static_cast<int>(uniform(p, Stream::tops, query, tile) * tile_keys);
   if (key - tile * p.tile_width == top_key) return top;
-  return top - tenths(0.3 + 2.7 * uniform(p.seed, Stream::scores, query, key));
+  return top - tenths(0.3 + 2.7 * uniform(p, Stream::scores, query, key));
 }
 
 /// "1,2.5,-inf" taken apart; nothing if it is not of that form.
 std::optional<std::vector<float>> parsed_scores(std::string_view text) {
-  std::vector<float> scores;
-  while (!text.empty()) {
-    const std::size_t comma = text.find(',');
-    const std::string_view one = text.substr(0, comma);
-    const auto number =
-        one == "-inf" ? std::optional<double>(kMasked) : lab::number_of<double>(one);
-    const bool masked = number && *number == static_cast<double>(kMasked) && one == "-inf";
-    if (!number || !(masked || std::abs(*number) <= kMostScore)) return std::nullopt;
-    scores.push_back(static_cast<float>(*number));
-    if (scores.size() > kMostScores) return std::nullopt;
-    if (comma == std::string_view::npos) break;
-    text.remove_prefix(comma + 1);
-    if (text.empty()) return std::nullopt;  // a comma with nothing behind it
-  }
+  auto scores = lab::list_of(text, [](std::string_view one) -> std::optional<float> {
+    if (one == "-inf") return kMasked;
+    const auto number = lab::number_of<double>(one);
+    if (!number || !(std::abs(*number) <= kMostScore)) return std::nullopt;
+    return static_cast<float>(*number);
+  });
+  if (scores && scores->size() > kMostScores) scores.reset();
   return scores;
 }
 
-/// The row that `custom` repeats.
-std::vector<float> custom_scores(const Params& p) {
-  std::vector<float> scores = parsed_scores(p.scores).value_or(std::vector<float>{});
-  if (scores.empty()) scores.assign(kExampleScores.begin(), kExampleScores.end());
-  return scores;
-}
-
-float score(const Params& p, int query, int key) {
+/// `row` is what the worked example and custom scores repeat.
+float score(const Params& p, const std::vector<float>& row, int query, int key) {
   switch (p.preset) {
-    case Preset::custom:
-      return 0;  // make_inputs knows them
     case Preset::worked_example:
-      return kExampleScores[static_cast<std::size_t>((key + query) % 16)];
+    case Preset::custom:
+      return row[static_cast<std::size_t>(key + query) % row.size()];
     case Preset::random:
       return tenths(spread(p, query, key));
     case Preset::rising:
@@ -129,22 +104,19 @@ float score(const Params& p, int query, int key) {
       if (key == 5 * p.keys / 8) return 120.0f + static_cast<float>(query % 8);
       if (key == p.keys / 4) return 95.0f;
       return tenths(spread(p, query, key));
-    case Preset::masked: {
-      const Visible visible = causal(p, query);
-      const bool seen = key >= visible.first && key < visible.end;
-      return seen ? tenths(spread(p, query, key)) : kMasked;
-    }
+    case Preset::masked:
+      return is_visible(p, query, key) ? tenths(spread(p, query, key)) : kMasked;
     case Preset::all_masked:
-      return kMasked;
+      break;
   }
-  return 0;
+  return kMasked;
 }
 
 float value(const Params& p, int key, int component) {
   if (p.preset == Preset::worked_example || p.preset == Preset::custom) {
-    return kExampleValues[static_cast<std::size_t>(key % 16)] + static_cast<float>(component);
+    return kExampleValues[key % 16] + static_cast<float>(component);
   }
-  const double u = uniform(p.seed, Stream::values, key, component);
+  const double u = uniform(p, Stream::values, key, component);
   // Only `random` has values of both signs, where terms of O cancel.
   return tenths(p.preset == Preset::random ? -10 + 30 * u : 5 + 15 * u);
 }
@@ -167,23 +139,20 @@ std::string scores_text(const std::vector<float>& scores) {
 
 Inputs make_inputs(const Params& params, lab::Progress& progress) {
   Inputs inputs;
-  const auto keys = static_cast<std::size_t>(params.keys);
-  inputs.scores.resize(keys * static_cast<std::size_t>(params.queries));
-  inputs.values.resize(keys * static_cast<std::size_t>(params.head_dim));
-  const std::vector<float> row = custom_scores(params);
-  std::size_t at = 0;
+  inputs.scores.reserve(numeric::elements_of(params.queries, params.keys));
+  inputs.values.reserve(numeric::elements_of(params.keys, params.head_dim));
+  std::vector<float> row;
+  if (params.preset == Preset::custom) row = parsed_scores(params.scores).value_or(row);
+  if (row.empty()) row.assign(kExampleScores.begin(), kExampleScores.end());
   for (int query = 0; query < params.queries; ++query) {
     progress.check();
     for (int key = 0; key < params.keys; ++key) {
-      const bool custom = params.preset == Preset::custom;
-      inputs.scores[at++] = custom ? row[static_cast<std::size_t>(key + query) % row.size()]
-                                   : score(params, query, key);
+      inputs.scores.push_back(score(params, row, query, key));
     }
   }
-  at = 0;
   for (int key = 0; key < params.keys; ++key) {
     if (key % 4096 == 0) progress.check();
-    for (int c = 0; c < params.head_dim; ++c) inputs.values[at++] = value(params, key, c);
+    for (int c = 0; c < params.head_dim; ++c) inputs.values.push_back(value(params, key, c));
   }
   return inputs;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "kernels/base/numeric/float_format.hpp"
 
@@ -21,6 +22,16 @@ constexpr double kUnit32 = numeric::Fp32::kUnitRoundoff;
 constexpr double kExpUnits = 4;
 constexpr double kSmallestFp32 = 0x1.0p-149;
 
+/// A format's rounding and range.
+struct Limits {
+  double unit;     ///< unit roundoff
+  double tiny;     ///< the largest rounding error among subnormal numbers
+  double largest;  ///< from this on a result may round to infinity
+};
+constexpr Limits kLimits[] = {{kUnit32, kSmallestFp32, 0x1.FFFFFEp127},
+                              {numeric::Fp16::kUnitRoundoff, 0x1.0p-25, 65504},
+                              {numeric::Bf16::kUnitRoundoff, 0x1.0p-134, 0x1.FEp127}};
+
 /// How far l and O can have drifted from the exact recurrence: the first-order rounding errors of
 /// every operation of the kernel, added up tile by tile (Higham, "Accuracy and Stability of
 /// Numerical Algorithms", chapters 3 and 4). u is the format's unit roundoff, u32 FP32's.
@@ -33,8 +44,9 @@ constexpr double kSmallestFp32 = 0x1.0p-149;
 /// O's errors are for values of size 1; multiply by a component's largest |value|.
 class DriftBound {
  public:
-  DriftBound(Accumulator accumulator, bool skip_rescale)
-      : format_(limits_of(accumulator)), skip_rescale_(skip_rescale) {}
+  explicit DriftBound(const Params& params)
+      : format_(kLimits[static_cast<std::size_t>(params.accumulator)]),
+        skip_rescale_(params.skip_rescale) {}
 
   void add_tile(std::span<const float> scores, double m_old, double m_new) {
     if (m_new == -kInfinity) return;  // weights 0, l and O stay 0: no rounding at all
@@ -42,10 +54,8 @@ class DriftBound {
     double tile_sum = 0;
     double tile_error = 0;
     for (const float score : scores) {
-      const double shift = m_new - static_cast<double>(score);
-      if (shift == kInfinity) continue;  // a masked key adds an exact 0
-      const double weight = std::exp(-shift);
-      const double weight_error = weight * (shift + kExpUnits) * kUnit32 + 2 * kSmallestFp32;
+      if (std::isinf(score)) continue;  // a masked key adds an exact 0
+      const auto [weight, weight_error] = reference_weight(score, m_new);
       tile_sum += weight;
       tile_error += weight_error;
       const double size = l_ + tile_sum + o_error_;
@@ -88,7 +98,7 @@ class DriftBound {
     l_ *= factor;
   }
 
-  FormatLimits format_;
+  Limits format_;
   bool skip_rescale_;
   double l_ = 0, l_error_ = 0, o_error_ = 0, o_tiny_ = 0;
 };
@@ -99,82 +109,81 @@ double max_of(std::span<const float> scores) {
   return largest;
 }
 
-/// The keys of tile t of a row.
-std::span<const float> tile_of(const Params& params, std::span<const float> row, int tile) {
-  const auto first = static_cast<std::size_t>(tile) * static_cast<std::size_t>(params.tile_width);
-  return row.subspan(first,
-                     std::min(static_cast<std::size_t>(params.tile_width), row.size() - first));
-}
+/// A row over the tiles that were added; values are keys × `width` components.
+class Row {
+ public:
+  Row(const Params& params, std::span<const float> scores, std::span<const float> values, int width)
+      : params_(params),
+        scores_(scores),
+        values_(values),
+        largest_value_(static_cast<std::size_t>(width)),
+        o_(largest_value_.size()),
+        drift_(params),
+        row_max_(max_of(scores)) {}
 
-/// The running maximum after each tile.
-std::vector<double> running_max(const Params& params, std::span<const float> row) {
-  std::vector<double> maxima;
-  double largest = -kInfinity;
-  for (int t = 0; t < params.tiles(); ++t) {
-    largest = std::max(largest, max_of(tile_of(params, row, t)));
-    maxima.push_back(largest);
+  void add_tile(int tile) {
+    const auto wide = static_cast<std::size_t>(params_.tile_width), width = o_.size();
+    const std::size_t first = static_cast<std::size_t>(tile) * wide;
+    const auto keys = scores_.subspan(first, std::min(wide, scores_.size() - first));
+    const double m_old = std::exchange(m_, std::max(m_, max_of(keys)));
+    drift_.add_tile(keys, m_old, m_);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      // A skipped rescale leaves the maximum that was known then.
+      const double point = params_.skip_rescale ? m_ : row_max_;
+      const double weight =
+          point > -kInfinity ? std::exp(static_cast<double>(keys[i]) - point) : 0.0;
+      l_ += weight;
+      const auto value = values_.subspan((first + i) * width, width);
+      for (std::size_t c = 0; c < width; ++c) {
+        o_[c] += weight * static_cast<double>(value[c]);
+        largest_value_[c] = std::max(largest_value_[c], std::abs(static_cast<double>(value[c])));
+      }
+    }
   }
-  return maxima;
-}
 
-/// exp(s − reference point): the row's maximum or, if the rescale is skipped, the maximum known at
-/// the key's tile.
-std::vector<double> row_weights(const Params& params, std::span<const float> row,
-                                const std::vector<double>& maxima) {
-  std::vector<double> weights(row.size(), 0.0);
-  for (std::size_t j = 0; j < row.size(); ++j) {
-    const auto tile = j / static_cast<std::size_t>(params.tile_width);
-    const double point = params.skip_rescale ? maxima[tile] : maxima.back();
-    if (point > -kInfinity) weights[j] = std::exp(static_cast<double>(row[j]) - point);
+  PrefixState state(std::size_t component) const {
+    PrefixState state;
+    state.m = m_;
+    if (m_ > -kInfinity) {
+      const double to_prefix = params_.skip_rescale ? 1.0 : std::exp(row_max_ - m_);
+      state.l = l_ * to_prefix;
+      state.o = o_[component] * to_prefix;
+      state.output = o_[component] / l_;
+    }
+    const double largest_value = largest_value_[component];
+    state.l_bound = drift_.l_bound();
+    state.o_bound = drift_.o_bound(largest_value);
+    state.output_bound = drift_.output_bound(state.output, largest_value);
+    return state;
   }
-  return weights;
-}
+
+ private:
+  const Params& params_;
+  std::span<const float> scores_, values_;
+  std::vector<double> largest_value_, o_;
+  DriftBound drift_;
+  double row_max_, m_ = -kInfinity, l_ = 0;
+};
 
 }  // namespace
 
-FormatLimits limits_of(Accumulator accumulator) {
-  switch (accumulator) {
-    case Accumulator::fp16:
-      return {numeric::Fp16::kUnitRoundoff, 0x1.0p-25, 65504};
-    case Accumulator::bf16:
-      return {numeric::Bf16::kUnitRoundoff, 0x1.0p-134, 0x1.FEp127};
-    case Accumulator::fp32:
-      break;
-  }
-  return {numeric::Fp32::kUnitRoundoff, kSmallestFp32, 0x1.FFFFFEp127};
+double unit_of(Accumulator accumulator) {
+  return kLimits[static_cast<std::size_t>(accumulator)].unit;
+}
+
+numeric::Bounded reference_weight(float score, double m) {
+  if (std::isinf(score)) return {0, 0};
+  const double shift = m - static_cast<double>(score), weight = std::exp(-shift);
+  return {weight, weight * (shift + kExpUnits) * kUnit32 + 2 * kSmallestFp32};
 }
 
 std::vector<PrefixState> reference_prefixes(const Params& params, std::span<const float> scores,
                                             std::span<const float> values) {
-  const std::vector<double> maxima = running_max(params, scores);
-  const std::vector<double> weights = row_weights(params, scores, maxima);
-  DriftBound drift(params.accumulator, params.skip_rescale);
+  Row row(params, scores, values, 1);
   std::vector<PrefixState> states;
-  double l = 0;
-  double o = 0;
-  double largest_value = 0;
-  std::size_t key = 0;
   for (int t = 0; t < params.tiles(); ++t) {
-    const std::span<const float> tile = tile_of(params, scores, t);
-    for (std::size_t i = 0; i < tile.size(); ++i, ++key) {
-      l += weights[key];
-      o += weights[key] * static_cast<double>(values[key]);
-      largest_value = std::max(largest_value, std::abs(static_cast<double>(values[key])));
-    }
-    const double m = maxima[static_cast<std::size_t>(t)];
-    drift.add_tile(tile, t == 0 ? -kInfinity : maxima[static_cast<std::size_t>(t) - 1], m);
-    PrefixState state;
-    state.m = m;
-    if (m > -kInfinity) {
-      const double to_prefix = params.skip_rescale ? 1.0 : std::exp(maxima.back() - m);
-      state.l = l * to_prefix;
-      state.o = o * to_prefix;
-      state.output = o / l;
-    }
-    state.l_bound = drift.l_bound();
-    state.o_bound = drift.o_bound(largest_value);
-    state.output_bound = drift.output_bound(state.output, largest_value);
-    states.push_back(state);
+    row.add_tile(t);
+    states.push_back(row.state(0));
   }
   return states;
 }
@@ -182,33 +191,15 @@ std::vector<PrefixState> reference_prefixes(const Params& params, std::span<cons
 numeric::AllBounded reference_output(const Params& params, const Inputs& inputs,
                                      lab::Progress& progress) {
   const auto keys = static_cast<std::size_t>(params.keys);
-  const auto head_dim = static_cast<std::size_t>(params.head_dim);
-  std::vector<double> largest_value(head_dim, 0.0);
-  for (std::size_t i = 0; i < inputs.values.size(); ++i) {
-    double& largest = largest_value[i % head_dim];
-    largest = std::max(largest, std::abs(static_cast<double>(inputs.values[i])));
-  }
   numeric::AllBounded reference;
-  for (int query = 0; query < params.queries; ++query) {
+  for (std::size_t first = 0; first < inputs.scores.size(); first += keys) {
     progress.check();
-    const auto row = std::span(inputs.scores).subspan(static_cast<std::size_t>(query) * keys, keys);
-    const std::vector<double> maxima = running_max(params, row);
-    const std::vector<double> weights = row_weights(params, row, maxima);
-    std::vector<double> o(head_dim, 0.0);
-    double l = 0;
-    for (std::size_t j = 0; j < keys; ++j) {
-      l += weights[j];
-      const float* value = &inputs.values[j * head_dim];
-      for (std::size_t c = 0; c < head_dim; ++c) o[c] += weights[j] * static_cast<double>(value[c]);
-    }
-    DriftBound drift(params.accumulator, params.skip_rescale);
-    for (std::size_t t = 0; t < maxima.size(); ++t) {
-      drift.add_tile(tile_of(params, row, static_cast<int>(t)), t == 0 ? -kInfinity : maxima[t - 1],
-                     maxima[t]);
-    }
-    for (std::size_t c = 0; c < head_dim; ++c) {
-      const double output = l > 0 ? o[c] / l : 0.0;
-      reference.push_back({output, drift.output_bound(output, largest_value[c])});
+    const auto scores = std::span(inputs.scores).subspan(first, keys);
+    Row row(params, scores, inputs.values, params.head_dim);
+    for (int t = 0; t < params.tiles(); ++t) row.add_tile(t);
+    for (int c = 0; c < params.head_dim; ++c) {
+      const PrefixState end = row.state(static_cast<std::size_t>(c));
+      reference.push_back({end.output, end.output_bound});
     }
   }
   return reference;

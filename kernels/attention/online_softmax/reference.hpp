@@ -11,20 +11,16 @@
 /// bounds.
 namespace tilestep::online_softmax {
 
-/// A format's rounding and range.
-struct FormatLimits {
-  double unit;     ///< unit roundoff
-  double tiny;     ///< the largest rounding error among subnormal numbers
-  double largest;  ///< from this on a result may round to infinity
-};
+double unit_of(Accumulator accumulator);  ///< its unit roundoff
 
-FormatLimits limits_of(Accumulator accumulator);
+/// exp(score − m), of a key whose tile ends with the maximum m.
+numeric::Bounded reference_weight(float score, double m);
 
 /// Softmax over the keys up to and including one tile, and bounds on the kernel's error there.
 struct PrefixState {
   double m = 0;  ///< −inf while every key so far is masked
   double l = 0;
-  double o = 0;       ///< the chosen component
+  double o = 0;       ///< one component
   double output = 0;  ///< o / l, or 0 if l is 0
   double l_bound = 0, o_bound = 0, output_bound = 0;
 };

@@ -63,7 +63,7 @@ std::int64_t wrong_offsets(const PatternShape& shape, const std::vector<WarpRequ
     for (int lane = 0; lane < kLanes; ++lane) {
       if (!request.active(lane)) continue;
       const std::int64_t expected = walk.next() * shape.element_bytes;
-      if (request.byte_offset[static_cast<std::size_t>(lane)] != expected) ++wrong;
+      if (request.byte_offset[lane] != expected) ++wrong;
     }
   }
   return wrong;
@@ -212,22 +212,6 @@ std::vector<TileRequest> traced_tiles(simt::Device& device, std::int64_t& wrong)
     }
   }
   return requests;
-}
-
-TraceTotals pattern_totals(const std::vector<WarpRequest>& requests, int element_bytes) {
-  TraceTotals totals;
-  for (const WarpRequest& request : requests) {
-    if (request.site != Site::pattern) continue;
-    const RequestStats stats = request_stats(request, element_bytes);
-    ++totals.requests;
-    totals.sectors += stats.sectors;
-    totals.lines += stats.lines;
-    totals.bytes_used += stats.bytes_used;
-    totals.bytes_fetched += stats.bytes_fetched;
-    totals.best_sectors += stats.best_sectors;
-    totals.best_lines += (stats.bytes_used + kLineBytes - 1) / kLineBytes;
-  }
-  return totals;
 }
 
 /// The parts of a run that depend on the GPU that it ran on.

@@ -45,10 +45,7 @@ const lab::KnobTable<Params>& knob_table();
 std::array<int, kLanes> lane_elements(const Params& params);
 /// The value of the knob `lanes` for such a choice.
 std::string lanes_text(const std::array<int, kLanes>& elements);
-/// The settings that `pattern` depends on besides element_bytes, access and elements: "stride",
-/// "offset", "fields", "seed", "lanes", or "" if none.
-std::string_view knob_of(Pattern pattern);
-/// Its value; nothing for a pattern that has none.
+/// The value of the pattern's own knob; nothing for a pattern that has none.
 std::optional<lab::KnobValue> setting_of(const Params& params);
 /// 1-based lines of kSourcePath, as this build has it.
 struct SourceLines {
@@ -110,6 +107,24 @@ struct RequestStats {
 };
 RequestStats request_stats(const WarpRequest& request, int element_bytes);
 
+/// The cost of many requests.
+struct RequestTotals {
+  std::int64_t requests = 0, sectors = 0, lines = 0, bytes_used = 0;
+  std::int64_t best_sectors = 0, best_lines = 0;
+
+  void add(const RequestStats& one);
+  double per_request(std::int64_t count) const {
+    return static_cast<double>(count) / static_cast<double>(requests);
+  }
+  std::int64_t bytes_fetched() const { return sectors * kSectorBytes; }
+  /// In percent.
+  double efficiency() const {
+    return 100.0 * static_cast<double>(bytes_used) / static_cast<double>(bytes_fetched());
+  }
+};
+/// Of the pattern's requests.
+RequestTotals pattern_totals(const std::vector<WarpRequest>& requests, int element_bytes);
+
 /// One warp's request to shared memory, recorded by a transpose that stages a 32 × 32 tile of
 /// 4-byte elements. Shared memory has 32 banks of 4 bytes; different words of one bank take turns.
 struct TileRequest {
@@ -150,8 +165,6 @@ struct Trace {
   std::size_t requests_in_full() const;
   /// The step, from 1, and its phase in which a request is shown.
   std::pair<int, int> shown_at(std::size_t request) const;
-  /// Position of the pattern's request of each traced warp in `requests`.
-  std::vector<std::size_t> pattern_requests() const;
   bool operator==(const Trace&) const = default;
 };
 

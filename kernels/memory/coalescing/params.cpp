@@ -37,29 +37,37 @@ void set_permutations(PatternShape& shape, std::int64_t seed) {
   shape.shift = static_cast<unsigned>(bits + 1) / 2;
 }
 
-/// Elements of the array that the pattern indexes.
-std::int64_t array_elements(const PatternShape& shape) {
-  switch (shape.pattern) {
+/// Elements of the array that the pattern indexes, and the index as an expression.
+std::pair<std::int64_t, std::string> indexed(const PatternShape& s) {
+  switch (s.pattern) {
+    case Pattern::sequential:
+      break;
     case Pattern::strided:
-      return shape.elements * shape.stride;
+      return {s.elements * s.stride, fmt::format("i × {}", s.stride)};
     case Pattern::offset:
-      return shape.elements + shape.offset;
+      return {s.elements + s.offset, fmt::format("i + {}", s.offset)};
+    case Pattern::reversed:
+      return {s.elements, fmt::format("{} − i", s.elements - 1)};
     case Pattern::permuted_warp:
-      return rounded_up(shape.elements, kLanes);
+      return {rounded_up(s.elements, kLanes), fmt::format("warp's first + (lane × {} + {}) mod 32",
+                                                          s.lane_multiplier, s.lane_addend)};
+    case Pattern::permuted:
+      return {s.elements, "permutation(i)"};
     case Pattern::broadcast:
-      return (shape.elements + kLanes - 1) / kLanes;
+      return {(s.elements + kLanes - 1) / kLanes, "i / 32"};
     case Pattern::aos:
-      return shape.elements * shape.fields;
+      return {s.elements * s.fields, fmt::format("i × {} + 1", s.fields)};
     case Pattern::soa:
-      return shape.fields * shape.pitch;
+      return {s.fields * s.pitch, fmt::format("{} + i", s.pitch)};
     case Pattern::matrix_row:
+      return {s.rows * s.columns, fmt::format("(i / {0}) × {0} + i mod {0}", s.columns)};
     case Pattern::matrix_column:
-      return shape.rows * shape.columns;
+      return {s.rows * s.columns, fmt::format("(i mod {0}) × {1} + i / {0}", s.rows, s.columns)};
     case Pattern::custom:
-      return rounded_up(shape.elements, kLanes) / kLanes * kLaneElements;
-    default:
-      return shape.elements;
+      return {rounded_up(s.elements, kLanes) / kLanes * kLaneElements,
+              "i / 32 × 256 + element of lane i mod 32"};
   }
+  return {s.elements, "i"};
 }
 
 std::int64_t array_bytes(const Params& params) {
@@ -68,8 +76,7 @@ std::int64_t array_bytes(const Params& params) {
 
 /// The most elements for which the pattern's array is not too large.
 std::int64_t most_elements(Params params) {
-  std::int64_t low = 1;
-  std::int64_t high = kMaxElements;
+  std::int64_t low = 1, high = kMaxElements;
   while (low < high) {
     params.elements = (low + high + 1) / 2;
     if (array_bytes(params) <= kMaxArrayBytes) {
@@ -92,38 +99,6 @@ void check_elements(const Params& params) {
   const std::int64_t most = most_elements(params);
   lab::refuse_with("elements", params.elements, with,
                    fmt::format("{}–{}: the array is limited to 512 MiB", kLanes, most), most);
-}
-
-/// The index expression of the array that the pattern indexes.
-std::string index_text(const PatternShape& shape) {
-  switch (shape.pattern) {
-    case Pattern::sequential:
-      return "i";
-    case Pattern::strided:
-      return fmt::format("i × {}", shape.stride);
-    case Pattern::offset:
-      return fmt::format("i + {}", shape.offset);
-    case Pattern::reversed:
-      return fmt::format("{} − i", shape.elements - 1);
-    case Pattern::permuted_warp:
-      return fmt::format("warp's first + (lane × {} + {}) mod 32", shape.lane_multiplier,
-                         shape.lane_addend);
-    case Pattern::permuted:
-      return "permutation(i)";
-    case Pattern::broadcast:
-      return "i / 32";
-    case Pattern::aos:
-      return fmt::format("i × {} + 1", shape.fields);
-    case Pattern::soa:
-      return fmt::format("{} + i", shape.pitch);
-    case Pattern::matrix_row:
-      return fmt::format("(i / {0}) × {0} + i mod {0}", shape.columns);
-    case Pattern::matrix_column:
-      return fmt::format("(i mod {0}) × {1} + i / {0}", shape.rows, shape.columns);
-    case Pattern::custom:
-      return "i / 32 × 256 + element of lane i mod 32";
-  }
-  return {};
 }
 
 bool is_list_of_lanes(std::string_view text) {
@@ -149,7 +124,7 @@ std::array<int, kLanes> lane_elements(const Params& params) {
   std::iota(elements.begin(), elements.end(), 0);
   for (const auto& [lane, element] :
        lab::pairs_of(params.lanes).value_or(std::vector<std::pair<int, int>>{})) {
-    elements.at(static_cast<std::size_t>(lane)) = element;
+    elements.at(lane) = element;
   }
   return elements;
 }
@@ -200,25 +175,6 @@ const lab::KnobTable<Params>& knob_table() {
   return table;
 }
 
-std::string_view knob_of(Pattern pattern) {
-  switch (pattern) {
-    case Pattern::strided:
-      return "stride";
-    case Pattern::offset:
-      return "offset";
-    case Pattern::permuted_warp:
-    case Pattern::permuted:
-      return "seed";
-    case Pattern::aos:
-    case Pattern::soa:
-      return "fields";
-    case Pattern::custom:
-      return "lanes";
-    default:
-      return "";
-  }
-}
-
 std::optional<lab::KnobValue> setting_of(const Params& params) {
   const std::string_view knob = knob_of(params.pattern);
   if (knob.empty()) return {};
@@ -226,7 +182,7 @@ std::optional<lab::KnobValue> setting_of(const Params& params) {
 }
 
 std::string statement(const Params& params) {
-  const std::string index = index_text(shape_of(params));
+  const std::string index = indexed(shape_of(params)).second;
   return params.access == Access::load ? fmt::format("out[i] = in[{}]", index)
                                        : fmt::format("out[{}] = in[i]", index);
 }
@@ -258,7 +214,7 @@ PatternShape shape_of(const Params& params) {
   std::transform(lanes.begin(), lanes.end(), shape.lane_element,
                  [](int element) { return static_cast<std::uint8_t>(element); });
   set_permutations(shape, params.seed);
-  shape.array_elements = array_elements(shape);
+  shape.array_elements = indexed(shape).first;
   return shape;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -37,6 +38,12 @@ constexpr auto names_of(Pattern) {
                                           "matrix-row", "matrix-column", "custom"});
 }
 inline constexpr auto kPatterns = all_of<Pattern>();
+/// The setting that the pattern depends on besides element_bytes, access and elements; "" if none.
+constexpr std::string_view knob_of(Pattern pattern) {
+  constexpr std::string_view kKnobs[] = {"", "stride", "offset", "", "seed", "seed",
+                                         "", "fields", "fields", "", "",     "lanes"};
+  return kKnobs[static_cast<std::size_t>(pattern)];
+}
 /// The patterns that a bench times: those with one form.
 constexpr bool is_timed(Pattern pattern) {
   return pattern != Pattern::custom;

@@ -59,7 +59,7 @@ std::int64_t IndexWalk::next() {
       return index_ + order_[lane];
     }
     case Pattern::permuted: {
-      std::uint32_t at = order_[static_cast<std::size_t>(thread_)];
+      std::uint32_t at = order_[thread_];
       while (at >= shape_.elements) at = order_[at];
       return at;
     }
@@ -122,20 +122,17 @@ std::int64_t wrong_elements(const PatternShape& shape, std::int64_t threads,
   return wrong;
 }
 
-PatternCost reference_cost(const PatternShape& shape, std::int64_t max_warps) {
+RequestTotals reference_cost(const PatternShape& shape, std::int64_t max_warps) {
   IndexWalk walk(shape);
-  PatternCost cost;
+  RequestTotals cost;
   const std::int64_t threads = std::min(shape.elements, max_warps * kLanes);
   for (std::int64_t first = 0; first < threads; first += kLanes) {
     WarpRequest request;
     for (int lane = 0; lane < kLanes && first + lane < threads; ++lane) {
       request.active_lanes |= 1U << lane;
-      request.byte_offset[static_cast<std::size_t>(lane)] = walk.next() * shape.element_bytes;
+      request.byte_offset[lane] = walk.next() * shape.element_bytes;
     }
-    const RequestStats stats = request_stats(request, shape.element_bytes);
-    ++cost.requests;
-    cost.sectors += stats.sectors;
-    cost.bytes_used += stats.bytes_used;
+    cost.add(request_stats(request, shape.element_bytes));
   }
   return cost;
 }

@@ -31,21 +31,7 @@ std::int64_t wrong_elements(const PatternShape& shape, std::int64_t threads,
                             std::span<const unsigned char> in, std::span<const unsigned char> out,
                             unsigned char before);
 
-/// Sectors that the whole launch's requests ask for, pattern side, and different bytes that they
-/// use of them: both summed request by request, over at most `max_warps` warps from the first on.
-struct PatternCost {
-  std::int64_t requests = 0;
-  std::int64_t sectors = 0;
-  std::int64_t bytes_used = 0;
-
-  double sectors_per_request() const {
-    return static_cast<double>(sectors) / static_cast<double>(requests);
-  }
-  /// In percent.
-  double efficiency() const {
-    return 100.0 * static_cast<double>(bytes_used) / static_cast<double>(sectors * kSectorBytes);
-  }
-};
-PatternCost reference_cost(const PatternShape& shape, std::int64_t max_warps);
+/// The cost of the launch's requests on the pattern's side, over at most `max_warps` warps from the first on.
+RequestTotals reference_cost(const PatternShape& shape, std::int64_t max_warps);
 
 }  // namespace tilestep::coalescing

@@ -48,8 +48,8 @@ lab::Table patterns_table(const Params& params) {
     Params other = params;
     other.pattern = pattern;
     // No array is allocated here, so no size is too large.
-    const PatternCost cost = reference_cost(shape_of(other), kComparedWarps);
-    table.add({pattern, statement(other), cost.sectors_per_request(), cost.efficiency()});
+    const RequestTotals cost = reference_cost(shape_of(other), kComparedWarps);
+    table.add({pattern, statement(other), cost.per_request(cost.sectors), cost.efficiency()});
   }
   return table;
 }
@@ -68,31 +68,31 @@ lab::Table bank_table(const Trace& trace) {
 
 // ---- measurements -------------------------------------------------------------------------------
 
-void add_traced(lab::Report& report, const Outcome& outcome, const TraceTotals& totals) {
-  const auto requests = static_cast<double>(totals.requests);
-  const std::string of =
-      fmt::format("mean over the {} traced of {} requests", totals.requests, outcome.trace.warps);
-  const std::string sum =
-      fmt::format("sum over the {} traced of {} requests", totals.requests, outcome.trace.warps);
-  const double best_bytes = totals.best_sectors * kSectorBytes;
-  report.add(lab::traced("sectors_per_request", "", totals.sectors / requests, "", of));
-  report.add(lab::traced("lines_per_request", "", totals.lines / requests, "", of));
-  report.add(lab::traced("bytes_fetched", "", totals.bytes_fetched, "B", sum));
-  report.add(lab::traced("bytes_used", "", totals.bytes_used, "B", sum));
-  report.add(lab::traced("efficiency", "", 100 * totals.bytes_used / totals.bytes_fetched, "%",
-                         "bytes used / bytes moved"));
-  report.add(lab::derived("best_sectors_per_request", "", totals.best_sectors / requests, "",
-                          "bytes used by a request / 32, rounded up"));
-  report.add(lab::derived("best_lines_per_request", "", totals.best_lines / requests, "",
-                          "bytes used by a request / 128, rounded up"));
-  report.add(lab::derived("best_bytes_fetched", "", best_bytes, "B", "best sectors x 32 bytes"));
-  report.add(lab::derived("best_efficiency", "", 100 * totals.bytes_used / best_bytes, "%",
-                          "bytes used / bytes of the best sectors"));
-  report.add(lab::derived("requests", "", outcome.trace.warps, "", "elements / 32, rounded up"));
-  for (const TileRequest& request : outcome.trace.tile_requests) {
-    report.add(lab::traced("bank_ways", fmt::format("{}/{}", request.rung, name_of(request.kind)),
-                           request.ways, "ways",
-                           "most different words that one bank delivers for one request"));
+void add_traced(lab::Report& report, const Trace& trace, const RequestTotals& totals) {
+  using lab::derived, lab::traced;
+  const std::string requests =
+      fmt::format("over the {} traced of {} requests", totals.requests, trace.warps);
+  const std::int64_t best_bytes = totals.best_sectors * kSectorBytes;
+  const auto per_request = [&](std::int64_t count) { return totals.per_request(count); };
+  report.measurements = {
+      traced("sectors_per_request", "", per_request(totals.sectors), "", "mean " + requests),
+      traced("lines_per_request", "", per_request(totals.lines), "", "mean " + requests),
+      traced("bytes_fetched", "", totals.bytes_fetched(), "B", "sum " + requests),
+      traced("bytes_used", "", totals.bytes_used, "B", "sum " + requests),
+      traced("efficiency", "", totals.efficiency(), "%", "bytes used / bytes moved"),
+      derived("best_sectors_per_request", "", per_request(totals.best_sectors), "",
+              "bytes used by a request / 32, rounded up"),
+      derived("best_lines_per_request", "", per_request(totals.best_lines), "",
+              "bytes used by a request / 128, rounded up"),
+      derived("best_bytes_fetched", "", best_bytes, "B", "best sectors x 32 bytes"),
+      derived("best_efficiency", "",
+              100.0 * static_cast<double>(totals.bytes_used) / static_cast<double>(best_bytes), "%",
+              "bytes used / bytes of the best sectors"),
+      derived("requests", "", trace.warps, "", "elements / 32, rounded up")};
+  for (const TileRequest& request : trace.tile_requests) {
+    report.add(traced("bank_ways", fmt::format("{}/{}", request.rung, name_of(request.kind)),
+                      request.ways, "ways",
+                      "most different words that one bank delivers for one request"));
   }
 }
 
@@ -122,7 +122,7 @@ void add_counted(lab::Report& report, const Outcome& outcome) {
 
 // ---- checks -------------------------------------------------------------------------------------
 
-void add_checks(lab::Report& report, const Outcome& outcome, const TraceTotals& totals) {
+void add_checks(lab::Report& report, const Outcome& outcome, const RequestTotals& totals) {
   report.add(
       lab::none_wrong("output", outcome.wrong_timed,
                       "Elements of the timed kernel's output that are not a copy of the right "
@@ -139,16 +139,13 @@ void add_checks(lab::Report& report, const Outcome& outcome, const TraceTotals& 
                              "Elements of the traced transposes that are in the wrong place."));
   const bool all_traced = outcome.trace.traced_warps == outcome.trace.warps;
   if (!outcome.counted.has_value() || !all_traced) return;
-  const double expected = totals.sectors / static_cast<double>(totals.requests);
+  const double expected = totals.per_request(totals.sectors);
   const double off = std::abs(counted_sectors(outcome) - expected) / expected;
   report.add(lab::within("counted_equals_traced", off, kCountTolerance,
                          "Relative difference between counted and traced sectors per request."));
 }
 
-std::string summary_of(const Outcome& outcome, const TraceTotals& totals) {
-  const auto requests = static_cast<double>(totals.requests);
-  const double sectors = totals.sectors / requests;
-  const double best = totals.best_sectors / requests;
+std::string summary_of(const Outcome& outcome, const RequestTotals& totals) {
   std::string with;
   if (const auto setting = setting_of(outcome.params)) {
     with = fmt::format(" ({} {})", knob_of(outcome.params.pattern), lab::to_text(*setting));
@@ -157,8 +154,8 @@ std::string summary_of(const Outcome& outcome, const TraceTotals& totals) {
       "{}{}: a warp's {} of {}-byte elements touches {:.4g} sectors of 32 bytes where {:.4g} would "
       "do, and uses {:.4g} % of the bytes that it moves.",
       name_of(outcome.params.pattern), with, name_of(outcome.params.access),
-      outcome.params.element_bytes(), sectors, best,
-      100 * totals.bytes_used / totals.bytes_fetched);
+      outcome.params.element_bytes(), totals.per_request(totals.sectors),
+      totals.per_request(totals.best_sectors), totals.efficiency());
   if (outcome.counted.has_value()) {
     text += fmt::format(" The hardware counted {:.4g}.", counted_sectors(outcome));
   }
@@ -172,12 +169,12 @@ std::vector<lab::Table> tables_of(const Trace& trace) {
 }
 
 lab::Report report_of(const Outcome& outcome) {
-  const TraceTotals totals = pattern_totals(outcome.trace.requests, outcome.trace.element_bytes);
+  const RequestTotals totals = pattern_totals(outcome.trace.requests, outcome.trace.element_bytes);
   lab::Report report;
   report.summary = summary_of(outcome, totals);
   report.tables = {requests_table(outcome.trace), patterns_table(outcome.params),
                    bank_table(outcome.trace)};
-  add_traced(report, outcome, totals);
+  add_traced(report, outcome.trace, totals);
   add_counted(report, outcome);
   add_checks(report, outcome, totals);
   report.trace = to_json(outcome.trace);

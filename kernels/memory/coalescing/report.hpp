@@ -44,14 +44,6 @@ std::vector<WarpRequest> traced_requests(simt::Device& device, const PatternShap
 /// and one load each. Adds the number of wrong elements of the tile to `wrong`.
 std::vector<TileRequest> traced_tiles(simt::Device& device, std::int64_t& wrong);
 
-/// Sums over the pattern's requests of a trace.
-struct TraceTotals {
-  std::size_t requests = 0;
-  double sectors = 0, lines = 0, bytes_used = 0, bytes_fetched = 0;
-  double best_sectors = 0, best_lines = 0;
-};
-TraceTotals pattern_totals(const std::vector<WarpRequest>& requests, int element_bytes);
-
 /// The report of a run: summary, tables, measurements, checks, trace.
 lab::Report report_of(const Outcome& outcome);
 

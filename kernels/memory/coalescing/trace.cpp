@@ -17,9 +17,8 @@ constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;  ///< of an array
 nlohmann::json bytes_to_json(const WarpRequest& request) {
   nlohmann::json bytes = nlohmann::json::array();
   for (int lane = 0; lane < kLanes; ++lane) {
-    bytes.push_back(request.active(lane)
-                        ? nlohmann::json(request.byte_offset[static_cast<std::size_t>(lane)])
-                        : nlohmann::json());
+    bytes.push_back(request.active(lane) ? nlohmann::json(request.byte_offset[lane])
+                                         : nlohmann::json());
   }
   return bytes;
 }
@@ -97,7 +96,7 @@ std::vector<Sector> touched_sectors(const WarpRequest& request, int element_byte
   sectors.reserve(kLanes);
   for (int lane = 0; lane < kLanes; ++lane) {
     if (!request.active(lane)) continue;
-    const std::int64_t first = request.byte_offset[static_cast<std::size_t>(lane)];
+    const std::int64_t first = request.byte_offset[lane];
     // An element is aligned to its own size, which divides 32: it never crosses a sector.
     assert(element_bytes <= kSectorBytes && first % element_bytes == 0);
     const std::uint32_t bytes = ((1U << element_bytes) - 1) << (first % kSectorBytes);
@@ -133,11 +132,28 @@ RequestStats request_stats(const WarpRequest& request, int element_bytes) {
   return stats;
 }
 
+void RequestTotals::add(const RequestStats& one) {
+  ++requests;
+  sectors += one.sectors;
+  lines += one.lines;
+  bytes_used += one.bytes_used;
+  best_sectors += one.best_sectors;
+  best_lines += (one.bytes_used + kLineBytes - 1) / kLineBytes;
+}
+
+RequestTotals pattern_totals(const std::vector<WarpRequest>& requests, int element_bytes) {
+  RequestTotals totals;
+  for (const WarpRequest& request : requests) {
+    if (request.site == Site::pattern) totals.add(request_stats(request, element_bytes));
+  }
+  return totals;
+}
+
 int bank_ways(const std::array<std::int32_t, kLanes>& byte_offset) {
   std::array<std::set<std::int32_t>, kBanks> words;
   for (const std::int32_t byte : byte_offset) {
     const std::int32_t word = byte / kBankBytes;
-    words[static_cast<std::size_t>(word % kBanks)].insert(word);
+    words[word % kBanks].insert(word);
   }
   std::size_t ways = 0;
   for (const auto& bank : words) ways = std::max(ways, bank.size());
@@ -157,14 +173,6 @@ std::pair<int, int> Trace::shown_at(std::size_t request) const {
   const std::size_t full = requests_in_full();
   if (request < full) return {static_cast<int>(request) + 1, 0};
   return {static_cast<int>(full) + 1, static_cast<int>((request - full) / full)};
-}
-
-std::vector<std::size_t> Trace::pattern_requests() const {
-  std::vector<std::size_t> positions;
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    if (requests[i].site == Site::pattern) positions.push_back(i);
-  }
-  return positions;
 }
 
 TILESTEP_TRACE_JSON("coalescing trace", trace_fields())

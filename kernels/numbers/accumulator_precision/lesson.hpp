@@ -135,9 +135,8 @@ constexpr auto names_of(Direction) {
 
 /// One addition as the stepper shows it, from the recorded numbers alone.
 struct StepView {
-  std::string before_bits, after_bits;  ///< "0 1011 000": sign, exponent, mantissa
-  double unrounded = 0;                 ///< before + added
-  double spacing = 0;                   ///< of the format's numbers at `unrounded`
+  double unrounded = 0;  ///< before + added
+  double spacing = 0;    ///< of the format's numbers at `unrounded`
   /// The format's numbers on either side of `unrounded`; one equals it if the format has it.
   double below = 0, above = 0;
   /// `unrounded` is past the format's largest number: then `above` (or `below`) is not in the format.
@@ -146,8 +145,8 @@ struct StepView {
   Direction direction = Direction::exact;
   bool lost = false;      ///< the term is not 0, but the accumulator did not change
   bool promotes = false;  ///< the partial sum goes to the FP32 total after this term
-  /// False for pairwise, whose result so far is a tree of additions, not a single one: then only
-  /// `before_bits` and `after_bits` describe the result's last step, `unrounded` and the rest do not.
+  /// False for pairwise, whose result so far is a tree of additions, not a single one: then nothing here describes
+  /// the result's last step.
   bool single_addition = true;
   /// No rounding of `unrounded` gives the accumulator's value: an edited kernel added something else.
   bool misplaced() const {

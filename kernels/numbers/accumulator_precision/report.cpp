@@ -18,69 +18,52 @@ using lab::real, lab::whole;
 
 // ---- checks -------------------------------------------------------------------------------------
 
-struct Differences {
-  std::int64_t count = 0, compared = 0;
+/// Numbers that must be the same.
+struct Same {
+  std::int64_t wrong = 0, compared = 0;
   void add(float a, float b) {
-    count += lab::same_number(a, b) ? 0 : 1;
+    wrong += lab::same_number(a, b) ? 0 : 1;
     ++compared;
+  }
+  lab::Check check(std::string id, const char* detail) const {
+    return lab::none_wrong(
+        std::move(id), wrong,
+        fmt::format("{} {} numbers compared; max_error counts those that differ.", detail,
+                    compared));
   }
 };
 
-/// Applies `add(run, differences)` to each run.
-template <class Add>
-lab::Check same_in_all_runs(const Outcome& outcome, std::string id, const char* detail, Add add) {
-  Differences differences;
-  for (const MethodRun& run : outcome.runs) add(run, differences);
-  return lab::none_wrong(std::move(id), differences.count,
-                         fmt::format("{} {} numbers compared; max_error counts those that differ.",
-                                     detail, differences.compared));
-}
-
-void add_sums(const MethodRun& run, Differences& differences) {
-  for (std::size_t i = 0; i < run.expected_sums.size(); ++i) {
-    differences.add(run.sums[i], run.expected_sums[i]);
-  }
-}
-
-void add_steps(const MethodRun& run, Differences& differences) {
-  const std::size_t skipped = run.steps.size() - run.expected.size();
-  for (std::size_t i = 0; i < run.expected.size(); ++i) {
-    differences.add(run.steps[skipped + i].sum, run.expected[i]);
-  }
-}
-
-void add_recorded(const MethodRun& run, Differences& differences) {
-  differences.add(run.sums.front(), run.recorded_sum);
-  differences.add(run.sums.front(), run.steps.back().sum);
-}
-
-void add_chain(const MethodRun& run, Differences& differences) {
-  float left = 0;
-  for (std::size_t i = 0; i < run.steps.size(); ++i) {
-    differences.add(run.steps[i].before, left);
-    const bool promotes = run.method.method == Method::promoted &&
-                          (i + 1) % static_cast<std::size_t>(run.method.promote_every) == 0;
-    left = promotes ? 0 : run.steps[i].after;
-  }
-}
-
 std::vector<lab::Check> checks_of(const Outcome& outcome) {
-  return {
-      same_in_all_runs(outcome, "sums",
-                       "Bit-identical to exact integer arithmetic, where rounding is a division "
-                       "with remainder.",
-                       add_sums),
-      same_in_all_runs(outcome, "steps",
-                       "The recorded sum after each term, bit-identical to exact integer "
-                       "arithmetic (pairwise with many terms: only after the last).",
-                       add_steps),
-      same_in_all_runs(outcome, "recorded_chain",
-                       "Each term starts from exactly the previous term's bits.", add_chain),
-      same_in_all_runs(outcome, "traced_equals_timed",
-                       "The recording kernel's sum and last step are bit-identical to the timed "
-                       "kernel's.",
-                       add_recorded),
-      scaling_check(outcome.scaling)};
+  Same sums, steps, chain, recorded;
+  for (const MethodRun& run : outcome.runs) {
+    for (std::size_t i = 0; i < run.expected_sums.size(); ++i) {
+      sums.add(run.sums[i], run.expected_sums[i]);
+    }
+    const std::size_t skipped = run.steps.size() - run.expected.size();
+    for (std::size_t i = 0; i < run.expected.size(); ++i) {
+      steps.add(run.steps[skipped + i].sum, run.expected[i]);
+    }
+    float left = 0;
+    for (std::size_t i = 0; i < run.steps.size(); ++i) {
+      chain.add(run.steps[i].before, left);
+      const bool promotes = run.method.method == Method::promoted &&
+                            (i + 1) % static_cast<std::size_t>(run.method.promote_every) == 0;
+      left = promotes ? 0 : run.steps[i].after;
+    }
+    recorded.add(run.sums.front(), run.recorded_sum);
+    recorded.add(run.sums.front(), run.steps.back().sum);
+  }
+  return {sums.check("sums",
+                     "Bit-identical to exact integer arithmetic, where rounding is a division with "
+                     "remainder."),
+          steps.check("steps",
+                      "The recorded sum after each term, bit-identical to exact integer arithmetic "
+                      "(pairwise with many terms: only after the last)."),
+          chain.check("recorded_chain", "Each term starts from exactly the previous term's bits."),
+          recorded.check("traced_equals_timed",
+                         "The recording kernel's sum and last step are bit-identical to the timed "
+                         "kernel's."),
+          scaling_check(outcome.scaling)};
 }
 
 // ---- tables -------------------------------------------------------------------------------------

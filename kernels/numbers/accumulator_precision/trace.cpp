@@ -143,8 +143,6 @@ StepView step_view(const Trace& trace, const AccumulatorTrace& accumulator, std:
   const Step& step = accumulator.steps.at(point);
   const int term = trace.points.at(point);
   StepView view;
-  view.before_bits = bits_text(accumulator.format, step.before);
-  view.after_bits = bits_text(accumulator.format, step.after);
   view.single_addition = accumulator.method != Method::pairwise;
   view.unrounded = static_cast<double>(step.before) + static_cast<double>(step.added);
   view.spacing = numeric::ulp(accumulator.format, view.unrounded);

@@ -4,9 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <tuple>
 
 #include "scenes/attention/online_softmax/scene.hpp"
 #include "scenes/shared/words.hpp"
@@ -14,6 +15,7 @@
 namespace tilestep::scenes {
 
 using namespace picture;
+using online_softmax::StepRecord;
 using words::number;
 
 namespace {
@@ -26,12 +28,6 @@ constexpr float kLeft = 3.4f, kRight = 5.5f;
 
 State state_of_tile(int tile, int current) {
   return tile < current ? State::done : tile == current ? State::current : State::to_come;
-}
-
-/// Bars over the keys; a score, its weight and its previous weight light up together.
-Bars over_keys(Items items, Name y) {
-  items.about = {{"key", {0, numbers(items.count)}}};
-  return {std::move(items), "key", y};
 }
 
 /// exp(s) is infinite in FP32 above this.
@@ -62,22 +58,15 @@ std::vector<Symbol> OnlineSoftmaxScene::symbols(const View&) const {
 }
 
 Extent OnlineSoftmaxScene::extent() const {
-  struct Ends {
+  const auto line = [](Name name, bool ticks, const auto& list, const auto& number) {
     double low = 0, high = 0;
-    void add(double value) {
-      if (!std::isfinite(value)) return;
+    for (const auto& each : list) {
+      const double value = std::invoke(number, each);
+      if (!std::isfinite(value)) continue;
       low = std::min(low, value);
       high = std::max(high, value);
     }
-  } scores, values, l, o;
-  for (const float score : trace_.scores) scores.add(static_cast<double>(score));
-  for (const float value : trace_.values) values.add(static_cast<double>(value));
-  for (const auto& step : trace_.steps) {
-    l.add(static_cast<double>(step.l));
-    o.add(static_cast<double>(step.o));
-  }
-  const auto line = [](Name name, const Ends& of, bool ticks = false) {
-    const auto [low, high] = rounded(of.low, of.high);
+    std::tie(low, high) = rounded(low, high);
     return Axis{.name = name, .low = low, .high = high, .ticks = ticks};
   };
   return {{{.name = "key",
@@ -85,11 +74,11 @@ Extent OnlineSoftmaxScene::extent() const {
             .count = trace_.keys,
             .group = trace_.tile_width,
             .group_name = "tile"},
-           line("score", scores),
+           line("score", false, trace_.scores, std::identity()),
            {.name = "weight"},
-           line("value", values),
-           line("l", l, true),
-           line("O", o, true),
+           line("value", false, trace_.values, std::identity()),
+           line("l", true, trace_.steps, &StepRecord::l),
+           line("O", true, trace_.steps, &StepRecord::o),
            {.name = "after_l", .kind = Axis::band, .count = tiles(), .least_slot = 0.5f},
            {.name = "after_O", .kind = Axis::band, .count = tiles(), .least_slot = 0.5f}}};
 }
@@ -110,29 +99,39 @@ Picture OnlineSoftmaxScene::picture(const Extent& extent, const View& view) cons
   return made;
 }
 
-Box OnlineSoftmaxScene::scores(const SoftmaxMoment& now) const {
-  Bars bars = over_keys(items("score", trace_.scores, {Format::fixed, score_decimals_}), "score");
-  for (int k = 0; k < trace_.keys; ++k) {
-    bars.items.state.each.push_back(state_of_tile(tile_of(k), now.tile));
+/// Bars over the keys; a score, its weight and its previous weight light up together.
+Bars OnlineSoftmaxScene::over_keys(Name name, const std::vector<float>& values, int decimals,
+                                   Name y, int now) const {
+  Bars bars{items(name, values, {Format::fixed, decimals}), "key", y};
+  bars.items.about = {{"key", {0, numbers(bars.items.count)}}};
+  bars.items.act = {Act::go};
+  for (int k = 0; k < bars.items.count; ++k) {
+    bars.items.state.each.push_back(state_of_tile(trace_.tile_of(k), now));
   }
-  bars.items.act =
-      trace_.keys <= online_softmax::kMostScores ? Act{Act::drag, "score"} : Act{Act::go};
+  return bars;
+}
+
+void OnlineSoftmaxScene::add_level(Curve& curve, int tile, double y) const {
+  for (const int end : {tile, tile + 1}) {
+    curve.x.push_back(trace_.first_key(end));
+    curve.y.push_back(y);
+  }
+}
+
+Box OnlineSoftmaxScene::scores(const SoftmaxMoment& now) const {
+  Bars bars = over_keys("score", trace_.scores, score_decimals_, "score", now.tile);
+  if (trace_.keys <= online_softmax::kMostScores) bars.items.act = {Act::drag, "score"};
   Curve maximum{.key = {"m"}, .ax = "key", .ay = "score", .tone = kMaximum, .about = {"m", 0}};
   for (int tile = 0; tile <= now.tile; ++tile) {
     const double m = trace_.steps[tile].m;
-    if (!std::isfinite(m)) continue;
-    const int first = tile * trace_.tile_width;
-    for (const int key : {first, std::min(first + trace_.tile_width, trace_.keys)}) {
-      maximum.x.push_back(key);
-      maximum.y.push_back(m);
-    }
+    if (std::isfinite(m)) add_level(maximum, tile, m);
   }
   if (!maximum.x.empty()) maximum.end = text("m = " + score_text(now.m));
   Box made = box({"scores"}, {std::move(bars), std::move(maximum)}, text("score s"),
                  {.weight = 2, .least_height = 2, .left = kLeft, .right = kRight});
   made.place = Place::device_memory;
   // A score is the logarithm of its exp, so FP32's range ends on this axis.
-  const auto beyond = [](float score) { return static_cast<double>(score) > kEndOfExp; };
+  const auto beyond = [](double score) { return score > kEndOfExp; };
   if (std::any_of(trace_.scores.begin(), trace_.scores.end(), beyond)) {
     made.marks.emplace_back(Rule{{"end_of_exp"},
                                  "score",
@@ -147,26 +146,17 @@ Box OnlineSoftmaxScene::scores(const SoftmaxMoment& now) const {
 Box OnlineSoftmaxScene::values(const SoftmaxMoment& now) const {
   const auto whole = [](float value) { return value == std::round(value); };
   const bool integers = std::all_of(trace_.values.begin(), trace_.values.end(), whole);
-  Bars bars = over_keys(items("v", trace_.values, {Format::fixed, integers ? 0 : 1}), "value");
-  for (int k = 0; k < trace_.keys; ++k) {
-    bars.items.state.each.push_back(state_of_tile(tile_of(k), now.tile));
-  }
-  bars.items.act = {Act::go};
   Curve mean{.key = {"mean"}, .ax = "key", .ay = "value", .tone = kOutput, .about = {"O", 0}};
   Curve exact{.key = {"exact"}, .ax = "key", .ay = "value", .dashed = true};
   const int last = now.phase == SoftmaxPhase::accumulate ? now.tile : now.tile - 1;
   for (int tile = 0; tile <= last; ++tile) {
-    const auto& step = trace_.steps[tile];
+    const StepRecord& step = trace_.steps[tile];
     if (!(step.l > 0) || !std::isfinite(step.output)) continue;
-    const int first = tile * trace_.tile_width;
-    for (const int key : {first, std::min(first + trace_.tile_width, trace_.keys)}) {
-      mean.x.push_back(key);
-      mean.y.push_back(static_cast<double>(step.output));
-      exact.x.push_back(key);
-      exact.y.push_back(trace_.exact_outputs[tile]);
-    }
+    add_level(mean, tile, step.output);
+    add_level(exact, tile, trace_.exact_outputs[tile]);
   }
-  Box made = box({"values"}, {std::move(bars)}, text("value v"),
+  Box made = box({"values"}, {over_keys("v", trace_.values, integers ? 0 : 1, "value", now.tile)},
+                 text("value v"),
                  {.rank = 3, .weight = 0.8f, .least_height = 1.6f, .left = kLeft, .right = kRight});
   made.place = Place::device_memory;
   if (wrong_at(now)) {
@@ -184,20 +174,20 @@ Box OnlineSoftmaxScene::values(const SoftmaxMoment& now) const {
 /// The weights shrink before the new tile adds its own; outlines show them before.
 Box OnlineSoftmaxScene::weight_bars(Cursor cursor) const {
   const SoftmaxMoment now = moment(cursor);
-  Bars bars = over_keys(items("weight", weights(cursor), {Format::fixed, 3}), "weight");
-  const bool shrunk = now.phase >= SoftmaxPhase::rescale && now.rescale < 1 && now.tile > 0;
-  const std::vector<float> old = shrunk ? weights({cursor.tile, 0}) : std::vector<float>();
-  Bars before = over_keys(items("weight_was", old), "weight");
+  Bars bars = over_keys("weight", weights(cursor), 3, "weight", now.tile);
+  const bool shrunk = now.rescale < 1 && now.tile > 0;
+  Bars before{items("weight_was", shrunk ? weights({cursor.tile, 0}) : std::vector<float>(),
+                    {Format::fixed, 3}),
+              "key", "weight"};
+  before.items.about = {{"key", {0, numbers(before.items.count)}}};
   before.items.flags.all = kWas;
-  bars.items.act = {Act::go};
   const bool wrong = wrong_at(now);
   const bool fresh = now.tile >= 0 && now.phase >= SoftmaxPhase::weights;
-  const int count = bars.items.count;
-  const int first = fresh ? std::min(now.tile * trace_.tile_width, count) : count;
-  bars.items.state.each.assign(count, wrong ? State::wrong : State::done);
-  bars.items.tone.each.assign(count, kSummed);
-  std::fill(bars.items.state.each.begin() + first, bars.items.state.each.end(), State::current);
-  std::fill(bars.items.tone.each.begin() + first, bars.items.tone.each.end(), std::uint8_t{0});
+  const int count = bars.items.count, first = fresh ? trace_.first_key(now.tile) : count;
+  for (int k = 0; k < count; ++k) {
+    bars.items.tone.each.push_back(k < first ? kSummed : 0);
+    if (wrong && k < first) bars.items.state.each[k] = State::wrong;
+  }
   bars.items.first_way = first;
   for (int k = first; k < count; ++k) bars.items.ways.push_back({{"score", k}, {}, 0, true});
   const Rule one{{"one"}, "weight", 1, State::to_come, text("1")};
@@ -208,7 +198,7 @@ Box OnlineSoftmaxScene::weight_bars(Cursor cursor) const {
 std::vector<std::string> OnlineSoftmaxScene::formula_rows(const SoftmaxMoment& now) const {
   if (now.tile < 0)
     return {"m = −∞", "rescale = exp(m_old − m)", "p = exp(s − m)", "ℓ = 0", "O = 0"};
-  const auto& step = trace_.steps[now.tile];
+  const StepRecord& step = trace_.steps[now.tile];
   const std::string factor = number(step.rescale, 3), m = score_text(step.m);
   const double peak = std::max(step.m_old, step.tile_max);
   const auto score = [this](double value) { return score_text(value); };
@@ -222,15 +212,12 @@ std::vector<std::string> OnlineSoftmaxScene::formula_rows(const SoftmaxMoment& n
                               right, step.rescale, three);
   }
   double weights = 0, added = 0, magnitude = std::abs(step.o_old * step.rescale);
-  const int first = now.tile * trace_.tile_width;
-  for (int key = first; key < std::min(first + trace_.tile_width, trace_.keys); ++key) {
-    const double weight = static_cast<double>(trace_.weights[key]);
-    if (std::isfinite(trace_.scores[key])) {
-      weights += std::exp(static_cast<double>(trace_.scores[key]) - step.m);
-    }
+  for (int key = trace_.first_key(now.tile); key < trace_.first_key(now.tile + 1); ++key) {
+    const double s = trace_.scores[key], weight = trace_.weights[key], v = trace_.values[key];
+    if (std::isfinite(s)) weights += std::exp(s - step.m);
     if (!(weight > 0)) continue;
-    added += weight * static_cast<double>(trace_.values[key]);
-    magnitude += weight * std::abs(static_cast<double>(trace_.values[key]));
+    added += weight * v;
+    magnitude += weight * std::abs(v);
   }
   std::vector<std::string> rows = {
       words::equation("m",
@@ -277,12 +264,10 @@ std::vector<double> OnlineSoftmaxScene::exact_sums(int tiles) const {
   std::vector<double> sums;
   double sum = 0;
   for (int tile = 0; tile < tiles; ++tile) {
-    const auto& step = trace_.steps[tile];
-    const auto m = static_cast<double>(step.m), m_old = static_cast<double>(step.m_old);
+    const double m = trace_.steps[tile].m, m_old = trace_.steps[tile].m_old;
     if (std::isfinite(m)) {
       sum *= std::isfinite(m_old) ? std::exp(m_old - m) : 0;
-      const int first = tile * trace_.tile_width;
-      for (int key = first; key < std::min(first + trace_.tile_width, trace_.keys); ++key) {
+      for (int key = trace_.first_key(tile); key < trace_.first_key(tile + 1); ++key) {
         sum += std::exp(static_cast<double>(trace_.scores[key]) - m);
       }
     }
@@ -291,54 +276,49 @@ std::vector<double> OnlineSoftmaxScene::exact_sums(int tiles) const {
   return sums;
 }
 
-/// One bar per tile: the earlier tiles' part after the rescale and this tile's part; the old sum in outline.
+/// ℓ or O, one bar per tile: the earlier tiles' part after the rescale and this tile's part; the old sum in outline.
+Box OnlineSoftmaxScene::meter(const SoftmaxMoment& now, bool of_output) const {
+  const auto named = [&](Name l, Name o) { return of_output ? o : l; };
+  const Name axis = named("l", "O");
+  const int count = now.tile + 1;
+  const auto bars_of = [&](Name name) {
+    Bars bars{items(name, count), named("after_l", "after_O"), axis};
+    bars.items.about = {{axis, {0}}};
+    bars.items.value.each.assign(count, NAN);
+    return bars;
+  };
+  Bars before = bars_of(named("l_kept", "O_kept")), added = bars_of(named("l_added", "O_added")),
+       was = bars_of(named("l_was", "O_was"));
+  before.items.tone.all = of_output ? kOutput : kSummed;
+  before.items.state.all = State::done;
+  added.items.format = {Format::fixed, 2};
+  was.items.flags.all = kWas;
+  for (int tile = 0; tile < count; ++tile) {
+    const bool here = tile == now.tile;
+    const StepRecord& step = here ? now : trace_.steps[tile];
+    const float old = of_output ? step.o_old : step.l_old, left = old * step.rescale;
+    before.items.value.each[tile] = left;
+    added.items.base.each.push_back(left);
+    added.items.state.each.push_back(here ? State::current : State::done);
+    added.items.tone.each.push_back(here ? 0 : before.items.tone.all);
+    if (!here || now.phase == SoftmaxPhase::accumulate) {
+      added.items.value.each[tile] = of_output ? step.o : step.l;
+    }
+    if (here && now.rescale < 1 && old != 0) was.items.value.each[tile] = old;
+  }
+  Box bars = box({named("l_added", "O_added"), -1}, {before, added, was}, {},
+                 {.least_width = 2.5f, .least_height = 2.6f, .left = 3});
+  Box made = column({named("bar_l", "bar_O")}, {std::move(bars)}, {.right = 3.2f});
+  made.label = {marked(of_output ? "O = Σ weight · v" : "ℓ = Σ weight", symbols({})),
+                marked(of_output ? "O" : "ℓ", symbols({}))};
+  made.value = text(number(of_output ? now.o : now.l, 2));
+  return made;
+}
+
 Box OnlineSoftmaxScene::sums(const SoftmaxMoment& now) const {
   const bool growing = now.phase == SoftmaxPhase::accumulate;
-  const int count = now.tile + 1;
-  struct Names {
-    Key box;
-    Name axis, kept, added, was;
-  };
-  const auto meter = [&](const Names& names, double old, double kept, double sum) {
-    const bool of_output = names.axis == Name("O");
-    const auto bars_of = [&](Name name) {
-      Bars bars{items(name, count), of_output ? Name("after_O") : Name("after_l"), names.axis};
-      bars.items.about = {{names.axis, {0}}};
-      bars.items.value.each.assign(count, NAN);
-      return bars;
-    };
-    Bars before = bars_of(names.kept), added = bars_of(names.added), was = bars_of(names.was);
-    before.items.tone.all = added.items.tone.all = of_output ? kOutput : kSummed;
-    before.items.state.all = State::done;
-    added.items.format = {Format::fixed, 2};
-    added.items.state.each.assign(count, State::done);
-    added.items.tone.each.assign(count, before.items.tone.all);
-    was.items.flags.all = kWas;
-    for (int tile = 0; tile < count; ++tile) {
-      const auto& step = trace_.steps[tile];
-      const bool here = tile == now.tile;
-      const float left =
-          here ? static_cast<float>(kept) : (of_output ? step.o_old : step.l_old) * step.rescale;
-      before.items.value.each[tile] = left;
-      added.items.base.each.push_back(left);
-      if (!here || growing) {
-        added.items.value.each[tile] = here ? static_cast<float>(sum) : of_output ? step.o : step.l;
-      }
-      if (!here) continue;
-      added.items.state.each[tile] = State::current;
-      added.items.tone.each[tile] = 0;
-      if (now.rescale < 1 && old != 0) was.items.value.each[tile] = static_cast<float>(old);
-    }
-    Box bars = box({names.added, -1}, {before, added, was}, {},
-                   {.least_width = 2.5f, .least_height = 2.6f, .left = 3});
-    Box made = column(names.box, {std::move(bars)}, {.right = 3.2f});
-    made.label = {marked(of_output ? "O = Σ weight · v" : "ℓ = Σ weight", symbols({})),
-                  marked(of_output ? "O" : "ℓ", symbols({}))};
-    made.value = text(number(sum, 2));
-    return made;
-  };
-  Box l = meter({{"bar_l"}, "l", "l_kept", "l_added", "l_was"}, now.l_old, now.l_kept, now.l);
-  const std::vector<double> exact = exact_sums(growing ? count : now.tile);
+  Box l = meter(now, false);
+  const std::vector<double> exact = exact_sums(growing ? now.tile + 1 : now.tile);
   if (!exact.empty() && !words::close(growing ? now.l : now.l_old, exact.back())) {
     Curve due{.key = {"exact_l"}, .ax = "after_l", .ay = "l", .dashed = true};
     for (std::size_t tile = 0; tile < exact.size(); ++tile) {
@@ -349,36 +329,37 @@ Box OnlineSoftmaxScene::sums(const SoftmaxMoment& now) const {
     l.label = text("ℓ = Σ weight, exact (dashed): " + said, "ℓ, exact " + said);
     l.boxes[0].marks.emplace_back(std::move(due));
   }
+  const bool wrong = wrong_at(now);
   const std::string result = number(now.output, 3);
   std::string whole = "O / ℓ = " + result;
-  if (wrong_at(now)) whole += fmt::format("   (exact: {})", number(*exact_at(now), 3));
+  if (wrong) whole += fmt::format("   (exact: {})", number(*exact_at(now), 3));
   Lines output = lines("output", {now.tile < 0 ? text("O / ℓ   nothing yet") : text(whole, result)},
                        Lines::large);
   output.rows[0].full = marked(plain(output.rows[0].full), symbols({}));
-  output.items.state.each = {wrong_at(now) ? State::wrong : State::plain};
+  output.items.state.each = {wrong ? State::wrong : State::plain};
   // The result of summing exp(s) directly, once the row is complete.
   const double above = trace_.naive_numerator, below = trace_.naive_denominator;
-  if (growing && count == tiles() && std::isinf(below)) {
-    const auto [a, b, naive] =
-        std::array{number(above, 3), number(below, 3), number(above / below, 3)};
-    output.rows.push_back(
-        text(fmt::format("Σ exp(s)·v / Σ exp(s) = {} / {} = {}", a, b, naive), naive));
+  if (growing && now.tile + 1 == tiles() && std::isinf(below)) {
+    const std::string naive = number(above / below, 3);
+    output.rows.push_back(text(fmt::format("Σ exp(s)·v / Σ exp(s) = {} / {} = {}", number(above, 3),
+                                           number(below, 3), naive),
+                               naive));
     output.items.state.each.push_back(State::wrong);
     output.items.count = 2;
   }
-  Box o = meter({{"bar_O"}, "O", "O_kept", "O_added", "O_was"}, now.o_old, now.o_kept, now.o);
   const float high = 1.7f * static_cast<float>(output.items.count);
   return column(
       {"sums"},
-      {row({"totals"}, {std::move(l), std::move(o)}, {.rank = 2}),
+      {row({"totals"}, {std::move(l), meter(now, true)}, {.rank = 2}),
        box({"bar_output"}, {output}, {}, {.rank = 2, .weight = 0.02f, .least_height = high})},
       {.least_width = 12});
 }
 
 std::string OnlineSoftmaxScene::explain(const View& view, const Key& key) const {
   if (!key.is({"score", "weight", "weight_was", "v"})) return {};
-  std::string words = fmt::format("key {} of tile {}\nscore {}   value {}", key.i, tile_of(key.i),
-                                  number(trace_.scores[key.i], 3), number(trace_.values[key.i], 3));
+  std::string words =
+      fmt::format("key {} of tile {}\nscore {}   value {}", key.i, trace_.tile_of(key.i),
+                  number(trace_.scores[key.i], 3), number(trace_.values[key.i], 3));
   const std::vector<float> now = weights(view.cursor);
   if (key.i < std::ssize(now)) words += fmt::format("\nweight now {}", number(now[key.i], 4));
   if (key.is({"score"}) && trace_.keys <= online_softmax::kMostScores)

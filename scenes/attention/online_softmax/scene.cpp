@@ -17,7 +17,7 @@ StepAxis OnlineSoftmaxScene::loaded(const online_softmax::Trace&) {
     if (std::isfinite(score) && std::abs(score * 10 - std::round(score * 10)) > 1e-3)
       score_decimals_ = 2;
   }
-  plan_questions();
+  asked_ = asked_before(tiles(), occasions(), report_);
   find_events();
   return {tiles(), 4, "tile", {"maximum", "rescale", "weights", "accumulate"}, "tiles"};
 }
@@ -27,29 +27,18 @@ double OnlineSoftmaxScene::progress(Cursor cursor) const {
 }
 
 SoftmaxMoment OnlineSoftmaxScene::moment(Cursor cursor) const {
-  SoftmaxMoment now;
-  now.m_old = now.m = now.tile_max = -std::numeric_limits<double>::infinity();
-  if (cursor.tile <= 0 || cursor.tile > tiles()) return now;
-  now.tile = cursor.tile - 1;
-  now.phase = static_cast<SoftmaxPhase>(std::clamp(cursor.phase, 0, 3));
-  const auto& step = trace_.steps[now.tile];
-  now.m_old = step.m_old;
-  now.m = step.m;
-  now.tile_max = step.tile_max;
-  now.l_old = now.l_kept = now.l = step.l_old;
-  now.o_old = now.o_kept = now.o = step.o_old;
-  if (now.phase >= SoftmaxPhase::rescale) {
-    now.rescale = step.rescale;
-    now.l_kept = now.l = step.l_old * step.rescale;
-    now.o_kept = now.o = step.o_old * step.rescale;
+  constexpr float kNone = -std::numeric_limits<float>::infinity();
+  if (cursor.tile <= 0 || cursor.tile > tiles()) {
+    return {{.tile_max = kNone, .m_old = kNone, .m = kNone, .rescale = 1}};
   }
-  if (now.phase >= SoftmaxPhase::weights) now.tile_sum = step.tile_sum;
-  if (now.phase >= SoftmaxPhase::accumulate) {
-    now.l = step.l;
-    now.o = step.o;
-    now.output = step.output;
-  } else if (now.tile > 0) {
-    now.output = trace_.steps[static_cast<std::size_t>(now.tile) - 1].output;
+  const int tile = cursor.tile - 1;
+  SoftmaxMoment now{trace_.steps[tile], tile,
+                    static_cast<SoftmaxPhase>(std::clamp(cursor.phase, 0, 3))};
+  if (now.phase < SoftmaxPhase::rescale) now.rescale = 1;
+  if (now.phase < SoftmaxPhase::accumulate) {
+    now.l = now.l_old * now.rescale;
+    now.o = now.o_old * now.rescale;
+    now.output = tile > 0 ? trace_.steps[tile - 1].output : 0;
   }
   return now;
 }
@@ -57,17 +46,15 @@ SoftmaxMoment OnlineSoftmaxScene::moment(Cursor cursor) const {
 std::vector<float> OnlineSoftmaxScene::weights(Cursor cursor) const {
   const SoftmaxMoment now = moment(cursor);
   const bool added = now.phase >= SoftmaxPhase::weights;
-  const int end = std::min(trace_.keys, (now.tile + (added ? 1 : 0)) * trace_.tile_width);
-  std::vector<float> all(static_cast<std::size_t>(std::max(end, 0)));
+  const int end = std::max(trace_.first_key(now.tile + (added ? 1 : 0)), 0);
+  std::vector<float> all(static_cast<std::size_t>(end));
   double since = 1;  // every rescale after the tile of the key
   int tile = now.tile;
   for (int key = end - 1; key >= 0; --key) {
-    for (; tile > tile_of(key); --tile) {
-      if (tile < now.tile || now.phase >= SoftmaxPhase::rescale) {
-        since *= static_cast<double>(trace_.steps[tile].rescale);
-      }
+    for (; tile > trace_.tile_of(key); --tile) {
+      since *= tile < now.tile ? trace_.steps[tile].rescale : now.rescale;
     }
-    const double weight = static_cast<double>(trace_.weights[key]);
+    const double weight = trace_.weights[key];
     all[key] = static_cast<float>(weight > 0 ? weight * since : weight);
   }
   return all;
@@ -79,8 +66,7 @@ std::string OnlineSoftmaxScene::score_text(double score) const {
 
 std::optional<double> OnlineSoftmaxScene::exact_at(const SoftmaxMoment& now) const {
   const int tile = now.phase == SoftmaxPhase::accumulate ? now.tile : now.tile - 1;
-  if (tile < 0 || tile >= std::ssize(trace_.exact_outputs)) return std::nullopt;
-  return trace_.exact_outputs[static_cast<std::size_t>(tile)];
+  return tile < 0 ? std::nullopt : std::optional(trace_.exact_outputs[tile]);
 }
 
 bool OnlineSoftmaxScene::wrong_at(const SoftmaxMoment& now) const {
@@ -115,7 +101,7 @@ std::string OnlineSoftmaxScene::sentence(Cursor cursor) const {
   }
   const bool summed = std::isfinite(now.m_old) && std::isfinite(now.m);
   if (now.phase == SoftmaxPhase::maximum || !summed) return rise(now);
-  const double factor = std::exp(now.m_old - now.m);
+  const double factor = std::exp(double{now.m_old} - double{now.m});
   if (!words::close(now.rescale, factor)) {
     return fmt::format(
         "Tile {} moves the maximum from {} to {}, but ℓ and O are multiplied by {}, not by {}: "
@@ -136,20 +122,18 @@ std::optional<lab::Settings> OnlineSoftmaxScene::dragged(const View&, const pict
     return std::nullopt;
   }
   const double most = online_softmax::kMostScore;
+  std::vector<float> row = trace_.scores;
+  row[item.i] = static_cast<float>(std::clamp(value, -most, most));
   // Each query's row starts one key later.
-  std::vector<float> row(count);
-  for (std::size_t key = 0; key < count; ++key) {
-    row[(key + static_cast<std::size_t>(trace_.query)) % count] =
-        static_cast<int>(key) == item.i ? static_cast<float>(std::clamp(value, -most, most))
-                                        : trace_.scores[key];
-  }
+  const auto shift = trace_.query % static_cast<std::ptrdiff_t>(count);
+  std::rotate(row.begin(), row.end() - shift, row.end());
   return lab::Settings{{"preset", std::string(name_of(online_softmax::Preset::custom))},
                        {"scores", online_softmax::scores_text(row)}};
 }
 
 std::optional<Cursor> OnlineSoftmaxScene::leads_to(const View&, const picture::Key& item) const {
   const bool of_key = item.is({"score", "weight", "v"}) && item.i >= 0 && item.i < trace_.keys;
-  return of_key ? std::optional(Cursor{tile_of(item.i) + 1, 3}) : std::nullopt;
+  return of_key ? std::optional(Cursor{trace_.tile_of(item.i) + 1, 3}) : std::nullopt;
 }
 
 std::optional<picture::Subject> OnlineSoftmaxScene::subject_of_column(
@@ -171,7 +155,7 @@ SourceMark OnlineSoftmaxScene::source(const View& view) const {
       fmt::format("tile_sum = {}", number(now.tile_sum, 3)),
       fmt::format("l_new = {}, o_new = {}", number(now.l, 3), number(now.o, 3))};
   for (int phase = 0; phase <= view.cursor.phase; ++phase) {
-    mark.values[trace_.lines[static_cast<std::size_t>(phase)]] = values[phase];
+    mark.values[trace_.lines[phase]] = values[phase];
   }
   return mark;
 }

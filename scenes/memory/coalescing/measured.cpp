@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "scenes/memory/coalescing/scene.hpp"
 #include "scenes/shared/words.hpp"
@@ -14,95 +15,77 @@ namespace {
 
 const measured::Roof kCopy{"copy_bandwidth", "device", "copy"};
 
-measured::Lines against(const char* table, const char* x, const char* title, const char* x_label,
-                        std::optional<double> marked) {
+/// Useful bandwidth along a column of a table of the same id.
+measured::Lines lines(const char* table, const char* title, const char* x, const char* x_label,
+                      bool x_log, std::vector<measured::Lines::Curve> curves) {
   return {.id = table,
           .title = title,
           .x_label = x_label,
           .y_label = "useful GB/s",
+          .x_log = x_log,
           .rows = {.table = table},
           .x = x,
-          .curves = {{"expected", "expected", Role::muted, true},
-                     {"load", "load", Role::sky},
-                     {"store", "store", Role::purple}},
-          .roof = kCopy,
-          .marked_x = marked};
+          .curves = std::move(curves),
+          .roof = kCopy};
 }
+
+constexpr const char* kStride = "stride in elements";
 
 /// The hardware's count of the traffic of loads or stores, beside the bandwidth that it predicts.
 measured::View dram_view() {
   using namespace measured;
-  const Rows rows{.table = "dram_by_stride"};
+  Lines bytes =
+      lines("dram_by_stride", "DRAM bytes moved per useful byte: {access}", "stride", kStride, true,
+            {{"read", "read", Role::sky}, {"written", "written", Role::purple}});
+  bytes.id = "dram_bytes";
+  bytes.y_label = "bytes per useful byte";
+  bytes.roof = {};
+  Lines bandwidth =
+      lines("dram_by_stride", "Bandwidth; dashed: predicted from the traffic ({access})", "stride",
+            kStride, true,
+            {{"expected", "expected", Role::muted, true}, {"bandwidth", "measured", Role::sky}});
+  bandwidth.id = "dram_bandwidth";
   return {.name = "DRAM traffic",
           .how = "4-byte elements; bytes counted by the hardware in a separate run",
           .filters = {{"dram_access", "access"}},
-          .plots = {Lines{.id = "dram_bytes",
-                          .title = "DRAM bytes moved per useful byte: {access}",
-                          .x_label = "stride in elements",
-                          .y_label = "bytes per useful byte",
-                          .x_log = true,
-                          .rows = rows,
-                          .x = "stride",
-                          .curves = {{"read", "read", Role::sky},
-                                     {"written", "written", Role::purple}}},
-                    Lines{.id = "dram_bandwidth",
-                          .title = "Bandwidth; dashed: predicted from the traffic ({access})",
-                          .x_label = "stride in elements",
-                          .y_label = "useful GB/s",
-                          .x_log = true,
-                          .rows = rows,
-                          .x = "stride",
-                          .curves = {{"expected", "expected", Role::muted, true},
-                                     {"bandwidth", "measured", Role::sky}},
-                          .roof = kCopy}},
+          .plots = {bytes, bandwidth},
           .needs = "dram_by_stride"};
 }
 
 /// Every byte is used, yet small elements are slow: too few bytes are in flight.
 measured::View element_view() {
   using namespace measured;
-  const Rows rows{.table = "bandwidth_by_element"};
+  Lines in_flight = lines("bandwidth_by_element", "By the bytes in flight", "in_flight",
+                          "KiB in flight", true, {{"bandwidth", "measured", Role::sky}});
+  in_flight.id = "bandwidth_in_flight";
   return {
       .name = "Element size",
       .how = "sequential loads, every byte used; in flight at most: one load per resident thread",
       .plots = {Bars{.id = "bandwidth_by_element",
                      .title = "By the size of an element",
                      .unit = "GB/s",
-                     .rows = rows,
+                     .rows = {.table = "bandwidth_by_element"},
                      .label = "{element_bytes|byte}",
                      .value = "bandwidth",
                      .note = "{in_flight} KiB in flight",
                      .roof = kCopy,
                      .role = [](std::string_view) { return Role::sky; }},
-                Lines{.id = "bandwidth_in_flight",
-                      .title = "By the bytes in flight",
-                      .x_label = "KiB in flight",
-                      .y_label = "useful GB/s",
-                      .x_log = true,
-                      .rows = rows,
-                      .x = "in_flight",
-                      .curves = {{"bandwidth", "measured", Role::sky}},
-                      .roof = kCopy}},
+                in_flight},
       .needs = "bandwidth_by_element"};
 }
 
 /// The cost of one load per thread and of launching new blocks, beside that of the sectors.
 measured::View launch_view() {
   using namespace measured;
+  Lines by_launch =
+      lines("bandwidth_by_launch", "Useful bandwidth by stride", "stride", kStride, true, {});
+  by_launch.series = "launch";
+  by_launch.y = "bandwidth";
   return {.name = "Loads and blocks",
           .how = "strided accesses; resident blocks stay to the end",
           .filters = {{"launch_access", "access"},
                       {"launch_element", "element_bytes", "{} B", "4", "element"}},
-          .plots = {Lines{.id = "bandwidth_by_launch",
-                          .title = "Useful bandwidth by stride",
-                          .x_label = "stride in elements",
-                          .y_label = "useful GB/s",
-                          .x_log = true,
-                          .rows = {.table = "bandwidth_by_launch"},
-                          .x = "stride",
-                          .series = "launch",
-                          .y = "bandwidth",
-                          .roof = kCopy}},
+          .plots = {by_launch},
           .needs = "bandwidth_by_launch"};
 }
 
@@ -123,10 +106,10 @@ picture::Picture banks(const std::vector<coalescing::TileRequest>& requests) {
     words.x = "bank";
     words.items = items("bank_words", std::vector<float>(coalescing::kBanks), {Format::integer});
     for (const std::int32_t byte : request.byte_offset) {
-      ++words.items.value.each[static_cast<std::size_t>(bank_of(byte))];
+      ++words.items.value.each[bank_of(byte)];
     }
     for (int bank = 0; bank < coalescing::kBanks; ++bank) {
-      const float count = words.items.value[static_cast<std::size_t>(bank)];
+      const float count = words.items.value[bank];
       words.items.ids.push_back(row * coalescing::kBanks + bank);
       words.items.tone.each.push_back(count == 1 ? 5 : 0);
       words.items.state.each.push_back(count > 1 ? State::wrong : State::plain);
@@ -157,7 +140,7 @@ std::string explain_bank(const std::vector<coalescing::TileRequest>& requests,
                          const picture::Key& key) {
   if (key.name != picture::Name("bank_words")) return {};
   const int bank = key.i % coalescing::kBanks;
-  const auto& request = requests.at(static_cast<std::size_t>(key.i / coalescing::kBanks));
+  const auto& request = requests.at(key.i / coalescing::kBanks);
   const auto count = std::count_if(request.byte_offset.begin(), request.byte_offset.end(),
                                    [&](std::int32_t byte) { return bank_of(byte) == bank; });
   return fmt::format("Bank {} delivers {} to the warp{}.", bank, words::counted(count, "word"),
@@ -169,14 +152,17 @@ std::string explain_bank(const std::vector<coalescing::TileRequest>& requests,
 measured::Spec CoalescingScene::measured_spec() const {
   using coalescing::Pattern;
   using namespace measured;
-  std::optional<double> stride, offset;
-  if (params_.pattern == Pattern::strided) stride = params_.stride;
-  if (params_.pattern == Pattern::offset) offset = params_.offset;
-  Lines by_stride = against("bandwidth_by_stride", "stride", "4-byte elements by stride",
-                            "stride in elements", stride);
-  by_stride.x_log = true;
+  const std::vector<Lines::Curve> curves = {{"expected", "expected", Role::muted, true},
+                                            {"load", "load", Role::sky},
+                                            {"store", "store", Role::purple}};
+  Lines by_stride =
+      lines("bandwidth_by_stride", "4-byte elements by stride", "stride", kStride, true, curves);
   // A store that does not fill its sectors also reads them.
   by_stride.curves.push_back({"expected_store", "expected, stores", Role::faint, true});
+  if (params_.pattern == Pattern::strided) by_stride.marked_x = params_.stride;
+  Lines by_offset = lines("bandwidth_by_offset", "4-byte elements by misalignment", "offset",
+                          "offset in elements", false, curves);
+  if (params_.pattern == Pattern::offset) by_offset.marked_x = params_.offset;
   const std::string how =
       "useful: the bytes that the kernel requested, read and written; dashed: expected from "
       "sectors";
@@ -184,9 +170,7 @@ measured::Spec CoalescingScene::measured_spec() const {
       "bandwidth_by_stride",
       {{.name = "Stride and offset",
         .how = how + "; 4 loads/thread",
-        .plots = {by_stride,
-                  against("bandwidth_by_offset", "offset", "4-byte elements by misalignment",
-                          "offset in elements", offset)}},
+        .plots = {by_stride, by_offset}},
        dram_view(),
        element_view(),
        launch_view(),

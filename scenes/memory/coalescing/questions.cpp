@@ -1,12 +1,11 @@
 // The coalescing lesson's questions before requests, the events of its trace, and its questions about
 // measurements. Later warps repeat what the first two showed.
-#include "scenes/shared/questions.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "scenes/memory/coalescing/scene.hpp"
+#include "scenes/shared/compared.hpp"
 #include "scenes/shared/measured.hpp"
 #include "scenes/shared/rows.hpp"
 #include "scenes/shared/words.hpp"
@@ -38,9 +37,7 @@ Question CoalescingScene::length_question(const WarpRequest& next) const {
 
 /// The first lane whose bytes are not in lane 0's sector; nothing if all are.
 std::optional<Question> CoalescingScene::next_sector_question(const WarpRequest& next) const {
-  const auto sector = [&](int lane) {
-    return next.byte_offset[static_cast<std::size_t>(lane)] / coalescing::kSectorBytes;
-  };
+  const auto sector = [&](int lane) { return next.byte_offset[lane] / coalescing::kSectorBytes; };
   int answer = 1;
   while (answer < coalescing::kLanes && next.active(answer) && sector(answer) == sector(0))
     ++answer;
@@ -52,13 +49,15 @@ std::optional<Question> CoalescingScene::next_sector_question(const WarpRequest&
   const auto thing = [](const std::string& choice) {
     return picture::Key{"lane", std::stoi(choice.substr(5))};
   };
-  return about_each(
-      thing, ask(fmt::format("Now the warp {}s in order, [i], {} each. Lane 0's bytes begin a "
-                             "32-byte sector. Which lane is the first to need another sector?",
-                             name_of(next.kind), counted(trace_.element_bytes, "byte")),
-                 fmt::format("lane {}", answer), others,
-                 fmt::format("32 bytes hold {}, so lanes 0–{} share the first sector.",
-                             counted(answer, "element"), answer - 1)));
+  return of_kind(
+      "next-sector",
+      about_each(thing,
+                 ask(fmt::format("Now the warp {}s in order, [i], {} each. Lane 0's bytes begin a "
+                                 "32-byte sector. Which lane is the first to need another sector?",
+                                 name_of(next.kind), counted(trace_.element_bytes, "byte")),
+                     fmt::format("lane {}", answer), others,
+                     fmt::format("32 bytes hold {}, so lanes 0–{} share the first sector.",
+                                 counted(answer, "element"), answer - 1))));
 }
 
 /// Sectors that this request and an earlier one of the same site both touch.
@@ -75,16 +74,19 @@ Question CoalescingScene::shared_question(const WarpRequest& before,
                                           const WarpRequest& next) const {
   const int answer = shared_sectors(before, next);
   const int sectors = request_stats(next, trace_.element_bytes).sectors;
-  return about(
-      {"memory"},
-      ask_count(
-          fmt::format("Warp {} is next, with {}. How many of these has warp {} already touched?",
-                      next.warp, counted(sectors, "sector"), before.warp),
-          answer, {0, 1, sectors, sectors / 2, 2},
-          answer == 0 ? "the warps' bytes are in different sectors, so no cache can help."
-                      : fmt::format("the warps share {} of {} sectors: if a cache still holds "
-                                    "them, memory is not read again.",
-                                    answer, sectors)));
+  return of_kind(
+      "shared-sectors",
+      about(
+          {"memory"},
+          ask_count(fmt::format(
+                        "Warp {} is next, with {}. How many of these has warp {} already touched?",
+                        next.warp, counted(sectors, "sector"), before.warp),
+                    answer, {0, 1, sectors, sectors / 2, 2},
+                    answer == 0
+                        ? "the warps' bytes are in different sectors, so no cache can help."
+                        : fmt::format("the warps share {} of {} sectors: if a cache still holds "
+                                      "them, memory is not read again.",
+                                      answer, sectors))));
 }
 
 std::optional<Question> CoalescingScene::question(const View& view) const {
@@ -96,22 +98,21 @@ std::optional<Question> CoalescingScene::question(const View& view) const {
   const WarpRequest& next = trace_.requests[coming];
   const bool pattern = next.site == Site::pattern;
   if (next.block != 0 || next.warp > 1) return std::nullopt;
-  // The statement does not tell where a shuffle or a hand has put the lanes.
-  const bool told = params_.pattern != coalescing::Pattern::permuted &&
-                    params_.pattern != coalescing::Pattern::custom;
   if (next.warp == 0 && pattern) {
+    // The statement does not tell where a shuffle or a hand has put the lanes.
+    const bool told = params_.pattern != coalescing::Pattern::permuted &&
+                      params_.pattern != coalescing::Pattern::custom;
     return told ? std::optional(of_kind("length", length_question(next))) : std::nullopt;
   }
-  if (next.warp == 0) {
-    const auto asked = next_sector_question(next);
-    if (!asked) return std::nullopt;
-    return shuffled(of_kind("next-sector", *asked), report_);
-  }
+  std::optional<Question> asked;
   const auto each = static_cast<std::size_t>(in_full_);
-  if (!pattern || coming < each) return std::nullopt;
-  const WarpRequest& before = trace_.requests[coming - each];
-  if (before.site != next.site) return std::nullopt;
-  return shuffled(of_kind("shared-sectors", shared_question(before, next)), report_);
+  if (next.warp == 0) {
+    asked = next_sector_question(next);
+  } else if (pattern && coming >= each && trace_.requests[coming - each].site == next.site) {
+    asked = shared_question(trace_.requests[coming - each], next);
+  }
+  if (asked) asked = shuffled(std::move(*asked), report_);
+  return asked;
 }
 
 // ---- events ---------------------------------------------------------------------------------------
@@ -159,15 +160,14 @@ std::optional<Question> wide_question(const lab::Report& bench) {
   const auto wide = of("2", "16", "1 load a thread"), narrow = of("1", "4", "1 load a thread"),
              four = of("1", "4", "4 loads a thread");
   if (!wide || !narrow || !four) return std::nullopt;
-  const std::vector<std::string> choices = {"16 bytes at stride 2", "4 bytes, sequential",
-                                            "Equal, within 3 %"};
-  const std::size_t is = *wide > 1.03 * *narrow ? 0 : *narrow > 1.03 * *wide ? 1 : 2;
   return about_view(
       "Loads and blocks", "wide-or-sequential",
-      ask("Each thread has one load in flight. 16-byte loads at stride 2 waste half of the "
+      ask_larger(
+          "Each thread has one load in flight. 16-byte loads at stride 2 waste half of the "
           "traffic; contiguous 4-byte loads waste none. Which delivers more useful bytes per "
           "second?",
-          choices[is], choices,
+          *wide, *narrow, 1.03,
+          {"16 bytes at stride 2", "4 bytes, sequential", "Equal, within 3 %"},
           fmt::format("wide loads keep more bytes in flight, though half the traffic is wasted "
                       "({:.0f} against {:.0f} GB/s; with four 4-byte loads per thread {:.0f}; {}).",
                       *wide, *narrow, *four, measured::where_measured(bench))));
@@ -195,22 +195,14 @@ std::optional<Question> offset_question(const lab::Report& bench) {
   };
   const auto aligned = of("0"), off = of("1");
   if (!aligned || !off || *aligned <= 0) return std::nullopt;
-  const double loss = 100 * (1 - *off / *aligned);
-  const auto say = [](double percent) {
-    return percent < 0.5 ? std::string("Nothing") : fmt::format("{:.0f} %", percent);
-  };
-  std::vector<std::string> others;
-  for (const double other : {20.0, 50.0, 3.0, 10.0}) {
-    if (other > 1.5 * loss || other < loss / 1.5) others.push_back(say(other));
-  }
   return about_view(
       "Stride and offset", "misaligned",
-      ask("Loads one element off an aligned address touch 5 sectors per request instead of 4. How "
-          "much bandwidth does that cost?",
-          say(loss), others,
-          fmt::format("the fifth sector is the next warp's first, and a cache has it ({:.0f} "
-                      "against {:.0f} GB/s, {}).",
-                      *off, *aligned, measured::where_measured(bench))));
+      ask_loss("Loads one element off an aligned address touch 5 sectors per request instead of 4. "
+               "How much bandwidth does that cost?",
+               *off, *aligned, {20, 50, 3, 10},
+               fmt::format("the fifth sector is the next warp's first, and a cache has it ({:.0f} "
+                           "against {:.0f} GB/s, {}).",
+                           *off, *aligned, measured::where_measured(bench))));
 }
 
 }  // namespace

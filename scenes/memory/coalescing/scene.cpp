@@ -31,8 +31,7 @@ int CoalescingScene::shown(Cursor cursor) const {
   const int first = in_full_ * (cursor.phase + 1);
   const int end = std::min(first + in_full_, static_cast<int>(trace_.requests.size()));
   int own = first;
-  while (own + 1 < end && trace_.requests[static_cast<std::size_t>(own)].site != Site::pattern)
-    ++own;
+  while (own + 1 < end && trace_.requests[own].site != Site::pattern) ++own;
   return std::min(own, end - 1);
 }
 
@@ -47,7 +46,7 @@ double CoalescingScene::progress(Cursor cursor) const {
 
 const WarpRequest* CoalescingScene::request(Cursor cursor) const {
   const int number = shown(cursor);
-  return number < 0 ? nullptr : &trace_.requests[static_cast<std::size_t>(number)];
+  return number < 0 ? nullptr : &trace_.requests[number];
 }
 
 std::string CoalescingScene::sentence(Cursor cursor) const {
@@ -105,7 +104,7 @@ std::optional<CoalescingScene::Lanes> CoalescingScene::lane_places(
   Lanes lanes;
   lanes.first_byte = -1;
   for (int lane = 0; lane < kLanes; ++lane) {
-    const std::int64_t byte = request.byte_offset[static_cast<std::size_t>(lane)];
+    const std::int64_t byte = request.byte_offset[lane];
     if (!request.active(lane)) continue;
     if (lanes.first_byte < 0 || byte < lanes.first_byte) lanes.first_byte = byte;
   }
@@ -134,12 +133,10 @@ std::optional<lab::Settings> CoalescingScene::dropped(const View& view, const pi
   const auto lane = static_cast<std::size_t>(item.i);
   int to = -1;
   if (onto.is({"lane"}) && onto.i != item.i && one->active(onto.i)) {
-    to = lanes[static_cast<std::size_t>(onto.i)];
+    to = lanes[onto.i];
   } else if (onto.is({"sector"}) || (onto.is({"request"}) && one->active(onto.i))) {
     const std::int64_t sector =
-        onto.is({"sector"})
-            ? onto.i
-            : one->byte_offset[static_cast<std::size_t>(onto.i)] / coalescing::kSectorBytes;
+        onto.is({"sector"}) ? onto.i : one->byte_offset[onto.i] / coalescing::kSectorBytes;
     const std::int64_t byte = sector * coalescing::kSectorBytes - now->first_byte;
     const int first = static_cast<int>(byte / trace_.element_bytes);
     const int end = first + std::max(coalescing::kSectorBytes / trace_.element_bytes, 1);
@@ -174,8 +171,8 @@ SourceMark CoalescingScene::source(const View& view) const {
   int lane = view.pick("lane", -1);
   if (lane < 0 || !one->active(lane)) lane = std::countr_zero(one->active_lanes);
   const char* array = (one->kind == Access::load) ? "in" : "out";
-  mark.values[trace_.access_line] = fmt::format(
-      "lane {}: byte {} of {}", lane, one->byte_offset[static_cast<std::size_t>(lane)], array);
+  mark.values[trace_.access_line] =
+      fmt::format("lane {}: byte {} of {}", lane, one->byte_offset[lane], array);
   return mark;
 }
 

@@ -249,7 +249,7 @@ Box AccumulatorPrecisionScene::rug(const RunningSum& sum, const AccumulatorMomen
   std::vector<int> terms;
   int lost = 0;
   for (int point = 0; point < ticks.items.count; ++point) {
-    const RunningSum::Fate fate = sum.fate(point);
+    const StepView fate = sum.view(point);
     lost += fate.lost ? 1 : 0;
     terms.push_back(terms_added(point));
     ticks.at.push_back(terms.back() - 0.5);
@@ -327,9 +327,10 @@ Box AccumulatorPrecisionScene::bits(const RunningSum& sum, const AccumulatorMome
   }
   Text value = text(any ? "…" : "");
   if (now.rounded) {
-    value =
-        with_note(meaning_of(format, after_bits), "= " + sum.say(s.after), sum.fate_note(point),
-                  sum.fate(point).lost || sum.view(point).misplaced() ? State::wrong : State::done);
+    const bool still =
+        trace_.term[point] != 0 && s.after == s.before;  // also of a tree of additions
+    value = with_note(meaning_of(format, after_bits), "= " + sum.say(s.after), sum.fate_note(point),
+                      still || sum.view(point).misplaced() ? State::wrong : State::done);
   }
   Box last = with_words(row_of_bits("after", "after_bit", after_bits, before_bits, format, in_row),
                         any ? "after" : "", "row_after", std::move(value));

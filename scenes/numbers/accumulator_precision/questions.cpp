@@ -1,13 +1,12 @@
 // The accumulator lesson's questions before an addition, the events of its trace, and its questions about
 // measurements; every answer comes from the trace or the bench.
-#include "scenes/shared/questions.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "scenes/numbers/accumulator_precision/scene.hpp"
+#include "scenes/shared/compared.hpp"
 #include "scenes/shared/measured.hpp"
 #include "scenes/shared/rows.hpp"
 
@@ -88,25 +87,24 @@ std::optional<Question> RunningSum::question(int next) const {
   const StepView v = view(next);
   if (!v.single_addition || v.past_end || !std::isfinite(step(next).after)) return std::nullopt;
   const bool plain = a.method <= Method::fp32;  // remedies lose terms in several places
-  if (plain && trace.points[static_cast<std::size_t>(next)] == a.frozen_at) {
+  if (plain && trace.points[next] == a.frozen_at) {
     return of_kind("border", freeze_question());
   }
   const auto seen = [&](auto&& property) {
     for (int point = 0; point < next; ++point) {
-      if (property(fate(point))) return true;
+      if (property(view(point))) return true;
     }
     return false;
   };
-  const auto lost = [](const Fate& each) { return each.lost; };
-  const auto up = [](const Fate& each) { return each.direction == Direction::up; };
+  const auto lost = [](const StepView& each) { return each.lost; };
+  const auto up = [](const StepView& each) { return each.direction == Direction::up; };
   const bool coarse = a.format.mantissa_bits <= 3;
-  const Fate now = fate(next);
-  if ((now.lost && !seen(lost)) || (coarse && up(now) && !seen(up))) {
+  if ((v.lost && !seen(lost)) || (coarse && up(v) && !seen(up))) {
     return of_kind("landing", landing_question(next));
   }
-  const auto as_wide = [&](const Fate& each) { return each.spacing >= now.spacing; };
-  const bool large = now.spacing >= 0.01 || std::abs(v.unrounded) >= 16;
-  const bool doubled = next > 0 && large && now.spacing > fate(next - 1).spacing;
+  const auto as_wide = [&](const StepView& each) { return each.spacing >= v.spacing; };
+  const bool large = v.spacing >= 0.01 || std::abs(v.unrounded) >= 16;
+  const bool doubled = next > 0 && large && v.spacing > view(next - 1).spacing;
   if (doubled && !seen(as_wide)) return of_kind("spacing", spacing_question(next));
   return std::nullopt;
 }
@@ -128,7 +126,7 @@ void AccumulatorPrecisionScene::find_events() {
       } else if (!frozen && sum.frozen(point)) {
         events_.push_back({at, fmt::format("{} freezes at {}", a.label, sum.say(a.final_sum))});
         frozen = lost = true;
-      } else if (plain && !lost && sum.fate(point).lost) {
+      } else if (plain && !lost && sum.view(point).lost) {
         say(" loses its first term");
         lost = true;
       }
@@ -156,14 +154,12 @@ std::optional<Question> normal_question(const lab::Report& bench) {
   const auto fp8 = with_data(bench, "wgmma-fp8", "normal", "error"),
              fp16 = with_data(bench, "mma-fp16-acc16", "normal", "error");
   if (!fp8 || !fp16) return std::nullopt;
-  const std::vector<std::string> choices = {"The FP16 accumulator", "Hopper's FP8 path",
-                                            "The same, within 10 %"};
-  const std::size_t is = *fp16 > 1.1 * *fp8 ? 0 : *fp8 > 1.1 * *fp16 ? 1 : 2;
   return about_view(
       {"Error", "By data"}, "normal-data",
-      ask("Products of normally distributed numbers, of both signs: which is less accurate, an "
+      ask_larger(
+          "Products of normally distributed numbers, of both signs: which is less accurate, an "
           "FP16 accumulator or the tensor core's own in Hopper's FP8 path?",
-          choices[is], choices,
+          *fp16, *fp8, 1.1, {"The FP16 accumulator", "Hopper's FP8 path", "The same, within 10 %"},
           fmt::format("sums of both signs stay small, so cut-off bits do not add up as they do "
                       "when all terms are positive ({} % against {} %, {}).",
                       words::significant(*fp16, 3), words::significant(*fp8, 3),
@@ -175,21 +171,14 @@ std::optional<Question> price_question(const lab::Report& bench) {
   const auto straight = rate_of(bench, "wgmma-fp8"),
              promoted = rate_of(bench, "wgmma-fp8-promoted");
   if (!straight || !promoted || *straight <= 0) return std::nullopt;
-  const double cost = 100 * (1 - *promoted / *straight);
-  const auto say = [](double percent) { return fmt::format("{:.0f} %", percent); };
-  std::vector<std::string> others;
-  for (const double other : {50.0, 5.0, 75.0, 20.0, 1.0}) {
-    if (std::abs(other - cost) > 0.3 * std::max(other, std::abs(cost)))
-      others.push_back(say(other));
-  }
   return about_view(
       {"Price", "By data"}, "promotion-price",
-      ask("Every 128 products the FP8 sum is promoted: added to an FP32 register and "
-          "reset. What share of the throughput does that cost?",
-          say(cost), others,
-          fmt::format("the FP32 additions on CUDA cores are only partly hidden behind the tensor "
-                      "cores ({:.0f} against {:.0f} TFLOP/s, {}).",
-                      *promoted, *straight, measured::where_measured(bench))));
+      ask_loss("Every 128 products the FP8 sum is promoted: added to an FP32 register and "
+               "reset. What share of the throughput does that cost?",
+               *promoted, *straight, {50, 5, 75, 20, 1},
+               fmt::format("the FP32 additions on CUDA cores are only partly hidden behind the "
+                           "tensor cores ({:.0f} against {:.0f} TFLOP/s, {}).",
+                           *promoted, *straight, measured::where_measured(bench))));
 }
 
 /// Half the bits, and how much faster?

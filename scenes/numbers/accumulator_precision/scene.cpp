@@ -42,17 +42,6 @@ AccumulatorMoment AccumulatorPrecisionScene::moment(Cursor cursor) const {
   return {std::min(cursor.tile, points()) - 1, cursor.phase >= 1};
 }
 
-RunningSum::Fate RunningSum::fate(int point) const {
-  const Step& s = step(point);
-  const double unrounded = static_cast<double>(s.before) + static_cast<double>(s.added);
-  const double off = static_cast<double>(s.after) - unrounded;
-  const bool lost = trace.term[point] != 0 && s.after == s.before;
-  return {off > 0   ? Direction::up
-          : off < 0 ? Direction::down
-                    : Direction::exact,
-          lost, numeric::ulp(a.format, unrounded)};
-}
-
 std::vector<Readout> AccumulatorPrecisionScene::readouts(const View& view) const {
   const RunningSum followed = this->followed(view);
   const int point = moment(view.cursor).known();
@@ -124,7 +113,7 @@ std::string AccumulatorPrecisionScene::explain(const View& view, const picture::
   if (key.is({"rug"})) {
     int ups = 0, downs = 0, losses = 0;
     for (int point = 0; point <= now.known(); ++point) {
-      const RunningSum::Fate fate = sum.fate(point);
+      const StepView fate = sum.view(point);
       losses += fate.lost ? 1 : 0;
       ups += !fate.lost && fate.direction == Direction::up ? 1 : 0;
       downs += !fate.lost && fate.direction == Direction::down ? 1 : 0;

@@ -25,16 +25,10 @@ struct RunningSum {
   const accumulator_precision::AccumulatorTrace& a;
 
   const accumulator_precision::Step& step(int point) const { return a.steps[point]; }
+  /// What rounding did to a term.
   accumulator_precision::StepView view(int point) const {
     return step_view(trace, a, static_cast<std::size_t>(point));
   }
-  /// What rounding did to a term: the short form of `view`.
-  struct Fate {
-    accumulator_precision::Direction direction;
-    bool lost;
-    double spacing;
-  };
-  Fate fate(int point) const;
   bool frozen(int point) const {
     return point >= 0 && a.frozen_at >= 0 && trace.points[point] >= a.frozen_at;
   }

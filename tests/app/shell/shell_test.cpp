@@ -247,20 +247,20 @@ TEST_CASE("a failure shows its sentence and the ways on", "[ui_shell]") {
 
 TEST_CASE("a refused run offers what works first", "[ui_shell]") {
   Stage stage;
-  LabFailure refused{"component is 5, but with head_dim = 1 the allowed values are 0–0"};
-  refused.fix = lab::Fix{"Set component to 0", {{"component", std::int64_t{0}}}};
+  LabFailure refused{"query is 9, but with queries = 8 the allowed values are 0–7"};
+  refused.fix = lab::Fix{"Set query to 0", {{"query", std::int64_t{0}}}};
   ShellOptions options;
   stage.frame();
   const std::size_t before = stage.lab.requests.size();
   stage.lab.updates.push_back({before, refused});
   stage.frame();
-  CHECK(stage.part("fix")["label"] == "Set component to 0");
+  CHECK(stage.part("fix")["label"] == "Set query to 0");
   CHECK_FALSE(stage.has("run_again"));  // it would be refused again
   CHECK(stage.has("reset_knobs"));
   stage.click("fix");
   stage.frame();
   REQUIRE(stage.lab.requests.size() == before + 1);
-  CHECK(stage.lab.requests.back().params.at("component") == lab::KnobValue{std::int64_t{0}});
+  CHECK(stage.lab.requests.back().params.at("query") == lab::KnobValue{std::int64_t{0}});
   stage.lab.answer();
   stage.frame();
   CHECK_FALSE(stage.has("failure"));

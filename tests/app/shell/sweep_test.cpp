@@ -167,8 +167,8 @@ const std::vector<Scenario>& scenarios() {
        false},
       {"refused", nothing,
        [](Stage& stage) {
-         LabFailure refused{"component is 5, but with head_dim = 1 the allowed values are 0–0"};
-         refused.fix = lab::Fix{"Set component to 0", {{"component", std::int64_t{0}}}};
+         LabFailure refused{"query is 9, but with queries = 8 the allowed values are 0–7"};
+         refused.fix = lab::Fix{"Set query to 0", {{"query", std::int64_t{0}}}};
          stage.lab.updates.push_back({stage.lab.requests.size(), refused});
        },
        false},

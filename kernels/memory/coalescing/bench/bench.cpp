@@ -185,7 +185,7 @@ void climb_transposes(Bench& bench, const lab::Climb& copies) {
   const lab::Timed& best = copies.rungs.back();
   lab::Rung& peer = plan.peers.emplace_back(copy_rung(bench, words, CopyRung::vectorized));
   if (best.chosen >= 0) {
-    peer.configurations = {peer.configurations[static_cast<std::size_t>(best.chosen)]};
+    peer.configurations = {peer.configurations[best.chosen]};
   }
   std::int64_t wrong_traced = 0;
   const std::vector<TileRequest> traced = traced_tiles(bench.device, wrong_traced);

@@ -65,7 +65,7 @@ Traffic traffic_of(Params params) {
   const auto elements = static_cast<double>(params.elements);
   params.elements = std::min(params.elements, kCostElements);
   const PatternShape shape = shape_of(params);
-  const PatternCost cost = reference_cost(shape, kCostElements);
+  const RequestTotals cost = reference_cost(shape, kCostElements);
   std::map<std::int64_t, std::uint32_t> used;  // by sector: a bit a byte
   std::set<std::int64_t> pieces;
   IndexWalk walk(shape);
@@ -84,7 +84,7 @@ Traffic traffic_of(Params params) {
   return {plain + scale * static_cast<double>(cost.bytes_used), moved,
           moved + scale * static_cast<double>(partial * kSectorBytes),
           plain + scale * static_cast<double>(pieces.size() * kFetchBytes),
-          cost.sectors_per_request()};
+          cost.per_request(cost.sectors)};
 }
 
 class PatternBench {
@@ -364,9 +364,9 @@ std::vector<CountedPoint> count_points(const Bench& bench, std::span<const Param
   for (const Params& point : points) {
     const PatternShape shape = shape_of(point);
     Arrays& at = arrays.emplace_back(bench.device, shape, point.seed);
-    const TraceTotals totals = pattern_totals(
+    const RequestTotals totals = pattern_totals(
         traced_requests(bench.device, shape, point.blocks(), at), shape.element_bytes);
-    results.push_back({totals.sectors / static_cast<double>(totals.requests), 0});
+    results.push_back({totals.per_request(totals.sectors), 0});
     works.emplace_back([&bench, &at, shape] {
       bench.kernels.access(bench.device, shape, at.in.span(), at.out.span());
     });

@@ -40,30 +40,24 @@ constexpr Scheme kSchemes[] = {
     {"per-block 1x128, 128x128", {1, kBlock}, {kBlock, kBlock}},
 };
 
-/// Row-major, k fastest.
-struct Matrix {
-  int rows = 0;
-  std::vector<float> elements;
-  double at(int row, int kk) const {
-    return static_cast<double>(elements[index_of(row, kk, kDepth)]);
-  }
-};
+/// A matrix, row-major, k fastest.
+using Values = std::vector<double>;
 
 bool outlier_channel(int kk) {
   return kk / kBlock == 1;
 }
 
-/// Normal numbers, row by row, each times `size(row, kk)`.
+/// Normal numbers, row by row, each times `size(row, kk)`, in FP32.
 template <class Size>
-Matrix normal_matrix(std::mt19937& generator, int rows, const Size& size) {
+Values normal_matrix(std::mt19937& generator, int rows, const Size& size) {
   std::normal_distribution<double> normal;
-  Matrix matrix{rows, {}};
+  Values values;
   for (int row = 0; row < rows; ++row) {
     for (int kk = 0; kk < kDepth; ++kk) {
-      matrix.elements.push_back(static_cast<float>(normal(generator) * size(row, kk)));
+      values.push_back(static_cast<float>(normal(generator) * size(row, kk)));
     }
   }
-  return matrix;
+  return values;
 }
 
 /// Some rows (tokens) are up to 2^7 times larger than others. All factors are powers of two.
@@ -79,37 +73,30 @@ struct Quantized {
   ScaleBlock block;
   std::vector<std::uint8_t> bits;
   std::vector<float> scales;
+  Values values;    ///< what bits and scales say
   double lost = 0;  ///< elements that became 0
-
-  float scale(int row, int kk) const {
-    const int across = (kDepth + block.columns - 1) / block.columns;
-    return scales[index_of(row / block.rows, kk / block.columns, across)];
-  }
-  double at(int row, int kk) const {
-    const std::size_t i = index_of(row, kk, kDepth);
-    return numeric::decode(numeric::kE4m3, bits[i]) * static_cast<double>(scale(row, kk));
-  }
 };
 
-Quantized quantize(const Matrix& matrix, const ScaleBlock& block) {
-  Quantized q{block, {}, std::vector<float>(scale_count(block, matrix.rows, kDepth)), 0};
+Quantized quantize(const Values& values, const ScaleBlock& block) {
+  const int rows = static_cast<int>(values.size()) / kDepth;
   const int across = (kDepth + block.columns - 1) / block.columns;
+  Quantized q{block, {}, std::vector<float>(scale_count(block, rows, kDepth)), {}, 0};
+  const auto scale_of = [&](std::size_t i) -> float& {
+    const int row = static_cast<int>(i) / kDepth, kk = static_cast<int>(i) % kDepth;
+    return q.scales[index_of(row / block.rows, kk / block.columns, across)];
+  };
   const double largest = numeric::max_finite(numeric::kE4m3);
-  for (int row = 0; row < matrix.rows; ++row) {
-    for (int kk = 0; kk < kDepth; ++kk) {
-      float& scale = q.scales[index_of(row / block.rows, kk / block.columns, across)];
-      scale = std::max(scale, static_cast<float>(std::abs(matrix.at(row, kk)) / largest));
-    }
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    scale_of(i) = std::max(scale_of(i), static_cast<float>(std::abs(values[i]) / largest));
   }
   for (float& scale : q.scales) scale = scale > 0 ? scale : 1;
-  for (int row = 0; row < matrix.rows; ++row) {
-    for (int kk = 0; kk < kDepth; ++kk) {
-      const double scaled = matrix.at(row, kk) / static_cast<double>(q.scale(row, kk));
-      const double rounded =
-          numeric::round_to(numeric::kE4m3, scaled, Rounding::nearest, numeric::Overflow::saturate);
-      q.lost += rounded == 0 && scaled != 0 ? 1 : 0;
-      q.bits.push_back(static_cast<std::uint8_t>(numeric::encode(numeric::kE4m3, rounded)));
-    }
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double scale = scale_of(i), scaled = values[i] / scale;
+    const double rounded =
+        numeric::round_to(numeric::kE4m3, scaled, Rounding::nearest, numeric::Overflow::saturate);
+    q.lost += rounded == 0 && scaled != 0 ? 1 : 0;
+    q.bits.push_back(static_cast<std::uint8_t>(numeric::encode(numeric::kE4m3, rounded)));
+    q.values.push_back(rounded * scale);
   }
   return q;
 }
@@ -127,29 +114,14 @@ std::vector<float> multiply(simt::Device& device, const Quantized& a, const Quan
   });
 }
 
-/// Matrices in double, row-major, for the comparisons.
-struct Doubles {
-  std::vector<double> a, b;
-};
-
-template <class Matrices>
-std::vector<double> in_double(const Matrices& matrix, int rows) {
-  std::vector<double> values;
-  values.reserve(elements_of(rows, kDepth));
-  for (int row = 0; row < rows; ++row) {
-    for (int kk = 0; kk < kDepth; ++kk) values.push_back(matrix.at(row, kk));
-  }
-  return values;
-}
-
 /// A·Bᵀ in double; with `absolute` of the absolute values.
-std::vector<double> product(const Doubles& m, bool absolute) {
-  std::vector<double> c;
+Values product(const Values& all_a, const Values& all_b, bool absolute) {
+  Values c;
   c.reserve(elements_of(kRows, kColumns));
   for (int row = 0; row < kRows; ++row) {
-    const double* a = &m.a[index_of(row, 0, kDepth)];
+    const double* a = &all_a[index_of(row, 0, kDepth)];
     for (int column = 0; column < kColumns; ++column) {
-      const double* b = &m.b[index_of(column, 0, kDepth)];
+      const double* b = &all_b[index_of(column, 0, kDepth)];
       double sum = 0;
       for (int kk = 0; kk < kDepth; ++kk) sum += absolute ? std::abs(a[kk] * b[kk]) : a[kk] * b[kk];
       c.push_back(sum);
@@ -160,10 +132,10 @@ std::vector<double> product(const Doubles& m, bool absolute) {
 
 /// Compares C row by row with `exact`, the product of the unrounded numbers, and with the product
 /// of the rounded ones.
-void compare(ScalingResult& result, const std::vector<double>& exact, const Doubles& rounded,
+void compare(ScalingResult& result, const Values& exact, const Quantized& a, const Quantized& b,
              const std::vector<float>& c) {
-  const std::vector<double> expected = product(rounded, false);
-  const std::vector<double> absolute = product(rounded, true);
+  const Values expected = product(a.values, b.values, false);
+  const Values absolute = product(a.values, b.values, true);
   double errors = 0;
   for (int row = 0; row < kRows; ++row) {
     double row_error = 0;
@@ -187,9 +159,9 @@ void compare(ScalingResult& result, const std::vector<double>& exact, const Doub
 std::vector<ScalingResult> run_scaling(simt::Device& device, std::int64_t seed,
                                        lab::Progress& progress) {
   std::mt19937 generator = lab::generator_of(seed);
-  const Matrix a = normal_matrix(generator, kRows, activation_size);
-  const Matrix b = normal_matrix(generator, kColumns, weight_size);
-  const std::vector<double> exact = product({in_double(a, kRows), in_double(b, kColumns)}, false);
+  const Values a = normal_matrix(generator, kRows, activation_size);
+  const Values b = normal_matrix(generator, kColumns, weight_size);
+  const Values exact = product(a, b, false);
   std::vector<ScalingResult> results;
   for (const Scheme& scheme : kSchemes) {
     progress.check();
@@ -200,8 +172,7 @@ std::vector<ScalingResult> run_scaling(simt::Device& device, std::int64_t seed,
     result.scales = static_cast<double>(qa.scales.size() + qb.scales.size());
     result.lost_percent =
         100 * (qa.lost + qb.lost) / static_cast<double>(qa.bits.size() + qb.bits.size());
-    compare(result, exact, {in_double(qa, kRows), in_double(qb, kColumns)},
-            multiply(device, qa, qb));
+    compare(result, exact, qa, qb, multiply(device, qa, qb));
     // A product undergoes at most kBlock roundings in its partial sum, three with the scales, and
     // one per block in the total; 1.01 for higher-order terms.
     result.kernel_bound = 1.01 * (kBlock + 3 + kDepth / kBlock) * 0x1p-24;

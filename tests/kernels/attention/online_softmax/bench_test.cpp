@@ -1,5 +1,4 @@
-#include "kernels/attention/online_softmax/bench.hpp"
-
+#include "kernels/attention/online_softmax/report.hpp"
 #include "tests/kernels/base/lab/timed_emulation.hpp"
 
 using namespace tilestep;

@@ -31,7 +31,7 @@ TEST_CASE("the worked example gives the golden table", "[online_softmax]") {
 TEST_CASE("the recorded state is the recurrence", "[online_softmax]") {
   const Trace trace = run.trace();
   REQUIRE(trace.tiles() == 4);
-  for (const TraceStep& step : trace.steps) {
+  for (const StepRecord& step : trace.steps) {
     CHECK(step.m == std::max(step.m_old, step.tile_max));
     CHECK(step.l == step.l_old * step.rescale + step.tile_sum);
     CHECK(step.output == step.o / step.l);
@@ -47,35 +47,10 @@ TEST_CASE("the recorded lines are the statements of the phases", "[online_softma
                "times<Format>(l, rescale), tile_sum)"});
 }
 
-TEST_CASE("each tile begins where the one before it ended", "[online_softmax]") {
-  const Trace trace = run.trace(
-      {.preset = GENERATE(Preset::random, Preset::masked, Preset::all_masked, Preset::outlier),
-       .keys = 77,
-       .tile_width = 5,
-       .head_dim = 3,
-       .skip_rescale = true,
-       .component = 2});
-  CHECK(trace.scores.size() == 77);
-  CHECK(trace.component == 2);
-  for (std::size_t t = 1; t < trace.steps.size(); ++t) {
-    CHECK(trace.steps[t].m_old == trace.steps[t - 1].m);
-  }
-}
-
-TEST_CASE("a damaged trace is refused in words", "[online_softmax]") {
-  check_refusals(run().trace, trace_again,
-                 {{"/scores", kGone, "'scores'"},
-                  {"/steps/l/0", kGone, "'steps.l' must have 4"},
-                  {"/keys", 0, "'keys' is 0"},
-                  {"/weights/3", true, "'weights[3]' is true; allowed: a number"},
-                  {"/lines", "x", "'lines'"},
-                  {"", 3, "object"}});
-}
-
 TEST_CASE("skipping the rescale goes wrong where the maximum first rises", "[online_softmax]") {
   const lab::Report report = run({.skip_rescale = true});
   CHECK(report.ok());  // it is wrong in exactly the way it ought to be
-  CHECK(trace_from_json(report.trace).first_wrong_tile == 1);
+  CHECK(run.read(report.trace).first_wrong_tile == 1);
   CHECK(contains(report.summary, "first goes wrong at tile 1"));
   CHECK(report.measurement("rescales")->value == 0);
   CHECK(report.measurement("rescales_skipped")->value == 2);
@@ -84,7 +59,7 @@ TEST_CASE("skipping the rescale goes wrong where the maximum first rises", "[onl
   CHECK(report.table("tiles")->text(1, 5) != "13.175");
 
   const lab::Report falling = run({.preset = Preset::falling, .skip_rescale = true});
-  CHECK(trace_from_json(falling.trace).first_wrong_tile == -1);
+  CHECK(run.read(falling.trace).first_wrong_tile == -1);
   CHECK(contains(falling.summary, "right all the same"));
 }
 
@@ -93,7 +68,7 @@ TEST_CASE("the presets do what their names say", "[online_softmax]") {
   const auto trace_of = [&](Preset preset) {
     return run.trace({.preset = preset, .keys = keys, .tile_width = tile_width});
   };
-  for (const TraceStep& step : trace_of(Preset::rising).steps) CHECK(step.m > step.m_old);
+  for (const StepRecord& step : trace_of(Preset::rising).steps) CHECK(step.m > step.m_old);
   const Trace falling = trace_of(Preset::falling);
   for (std::size_t t = 1; t < falling.steps.size(); ++t) CHECK(falling.steps[t].rescale == 1.0f);
   for (const float weight : trace_of(Preset::equal).weights) CHECK(weight == 1.0f);
@@ -135,15 +110,7 @@ TEST_CASE("narrow accumulators stop growing where the format ends", "[online_sof
   CHECK(report.measurement("final_l")->value == 256);
 }
 
-TEST_CASE("what a knob allows hangs on another, and the refusal says so", "[online_softmax]") {
-  const auto sentence = [](const char* id, lab::KnobValue value) {
-    return error_of([&] { knob_table().params({{id, value}}); });
-  };
-  CHECK(contains(sentence("component", std::int64_t{1}), "0–0"));
-  CHECK(contains(sentence("query", std::int64_t{8}), "0–7"));
-}
-
-TEST_CASE("data depends on seed, query and component only where it should", "[online_softmax]") {
+TEST_CASE("data depends on seed and query only where it should", "[online_softmax]") {
   Params params{.keys = 40, .head_dim = 2};
   const Inputs example = make_inputs(params, unwatched);
   CHECK(example.scores[0] == 1);
@@ -189,9 +156,7 @@ TEST_CASE("what is no list of scores is refused", "[online_softmax]") {
   }
   std::string many = "1";
   for (int i = 0; i < kMostScores; ++i) many += ",1";
-  for (const std::string& bad :
-       {std::string("x"), std::string("1,"), std::string(",1"), std::string("1;2"),
-        std::string("201"), std::string("nan"), std::string("inf"), std::string("1 2"), many}) {
+  for (const std::string bad : {"x", "1,", ",1", "1;2", "201", "nan", "inf", "1 2", many.c_str()}) {
     CAPTURE(bad);
     CHECK_FALSE(is_list_of_scores(bad));
   }

@@ -1,8 +1,7 @@
 #include <cmath>
 
 #include "kernels/attention/online_softmax/reference.hpp"
-#include "tests/catch.hpp"
-#include "tests/reports.hpp"
+#include "tests/traces.hpp"
 
 using namespace tilestep;
 using namespace tilestep::online_softmax;
@@ -12,75 +11,60 @@ namespace {
 
 const tests::Runs runs(lesson(), knob_table(), trace_from_json);
 
-constexpr Preset kPresets[] = {Preset::worked_example, Preset::random,     Preset::rising,
-                               Preset::falling,        Preset::equal,      Preset::outlier,
-                               Preset::masked,         Preset::all_masked, Preset::custom};
-constexpr Accumulator kAccumulators[] = {Accumulator::fp32, Accumulator::fp16, Accumulator::bf16};
-
 /// A device for each way of ordering threads; runs take turns.
-class Devices {
- public:
-  simt::Device& next() { return *devices_[turn_++ % std::size(devices_)]; }
-
- private:
-  std::unique_ptr<simt::Device> devices_[4] = {
+simt::Device& next_device() {
+  static const std::unique_ptr<simt::Device> devices[] = {
       test_device(), test_device(simt::ThreadOrder::descending),
       test_device(simt::ThreadOrder::shuffled, 1), test_device(simt::ThreadOrder::shuffled, 2)};
-  std::size_t turn_ = 0;
-};
-
-/// A failure says which check, and where.
-void require_good(simt::Device& device, const Params& params) {
-  const std::string failed = tests::failed_checks(runs(params, device));
-  if (!failed.empty()) FAIL(lab::to_json(knob_table().settings(params)) << ": " << failed);
+  static std::size_t turn = 0;
+  return *devices[turn++ % std::size(devices)];
 }
 
 }  // namespace
 
 TEST_CASE("the kernel agrees with the reference over shapes", "[online_softmax]") {
-  Devices devices;
   for (const int keys : {1, 2, 3, 7, 16, 33, 100, 257, 1000}) {
     for (const int tile_width : {1, 3, 4, 32, 1000, 1024}) {
       for (const int head_dim : {1, 2, 64, 128}) {
         if (tests::kFewShapes && (keys > 100 || head_dim > 2)) continue;
-        for (const Accumulator accumulator : kAccumulators) {
-          require_good(devices.next(), {.preset = Preset::random,
-                                        .keys = keys,
-                                        .tile_width = tile_width,
-                                        .head_dim = head_dim,
-                                        .accumulator = accumulator,
-                                        .component = head_dim - 1,
-                                        .queries = 2,
-                                        .query = 1});
+        for (const Accumulator accumulator : all_of<Accumulator>()) {
+          tests::held_run(runs,
+                          {.preset = Preset::random,
+                           .keys = keys,
+                           .tile_width = tile_width,
+                           .head_dim = head_dim,
+                           .accumulator = accumulator,
+                           .queries = 2,
+                           .query = 1},
+                          next_device());
         }
       }
     }
   }
-  SUCCEED("all shapes agree");
 }
 
 TEST_CASE("the kernel agrees with the reference over presets", "[online_softmax]") {
-  Devices devices;
-  for (const Preset preset : kPresets) {
-    for (const Accumulator accumulator : kAccumulators) {
+  for (const Preset preset : all_of<Preset>()) {
+    for (const Accumulator accumulator : all_of<Accumulator>()) {
       for (const int keys : {1, 16, 33, 257}) {
         if (tests::kFewShapes && keys > 33) continue;
         for (const int tile_width : {1, 4, 32}) {
           for (const bool skip : {false, true}) {
-            require_good(devices.next(), {.preset = preset,
-                                          .keys = keys,
-                                          .tile_width = tile_width,
-                                          .head_dim = 2,
-                                          .accumulator = accumulator,
-                                          .skip_rescale = skip,
-                                          .queries = 3,
-                                          .query = keys % 3});
+            tests::held_run(runs,
+                            {.preset = preset,
+                             .keys = keys,
+                             .tile_width = tile_width,
+                             .head_dim = 2,
+                             .accumulator = accumulator,
+                             .skip_rescale = skip,
+                             .queries = 3,
+                             .query = keys % 3},
+                            next_device());
           }
         }
       }
     }
   }
-  SUCCEED("all presets agree");
 }
 
 TEST_CASE("the order of threads changes no bit", "[online_softmax]") {
@@ -88,8 +72,7 @@ TEST_CASE("the order of threads changes no bit", "[online_softmax]") {
                       .keys = 300,
                       .tile_width = 70,
                       .head_dim = 40,
-                      .accumulator = GENERATE(Accumulator::fp32, Accumulator::fp16),
-                      .component = 39};
+                      .accumulator = GENERATE(Accumulator::fp32, Accumulator::fp16)};
   const nlohmann::json expected = runs(params).trace;
   tests::in_other_orders(
       8, [&](simt::Device& device) { CHECK(runs(params, device).trace == expected); });

@@ -154,7 +154,7 @@ TEST_CASE("the trace holds both requests of every traced warp", "[coalescing]") 
   REQUIRE(stores.requests[0].kind == Access::load);
   REQUIRE(stores.requests[1].site == Site::pattern);
   REQUIRE(stores.requests[1].kind == Access::store);
-  REQUIRE(stores.pattern_requests().size() == 64);
+  REQUIRE(stores.requests.size() == 128);
 
   // The last warp has 8 lanes.
   const Trace partial = run.trace({.access = Access::store, .elements = 40});
@@ -182,16 +182,6 @@ TEST_CASE("sectors of a request know their bytes and lanes", "[coalescing]") {
   REQUIRE(stats.bytes_fetched == 64);
   REQUIRE(stats.best_sectors == 1);
   REQUIRE(stats.efficiency() == 18.75);
-}
-
-TEST_CASE("a damaged coalescing trace is refused in words", "[coalescing]") {
-  check_refusals(run({.pattern = Pattern::offset, .elements = 100}).trace, trace_again,
-                 {{"/pattern", "zigzag", "matrix-column"},
-                  {"/element_bytes", 3, "1, 2, 4, 8, 16"},
-                  {"/requests/0/bytes/0", kGone, "32"},
-                  {"/requests/0/bytes/0", -4, "bytes"},
-                  {"/requests/0/bytes/0", 2, "aligned"},
-                  {"/warps", kGone, "warps"}});
 }
 
 TEST_CASE("the numbered source lines are those of the statement", "[coalescing]") {

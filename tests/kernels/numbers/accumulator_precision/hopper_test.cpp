@@ -172,10 +172,9 @@ TEST_CASE("matrix kernels: exact product, widening, scales", "[accumulator_preci
     for (int column = 0; column < kN; ++column) {
       double sum = 0;
       for (int kk = kK; kk-- > 0;) {
-        sum += decoded(a[static_cast<std::size_t>(row * kK + kk)]) *
-               decoded(b[static_cast<std::size_t>(column * kK + kk)]);
+        sum += decoded(a[row * kK + kk]) * decoded(b[column * kK + kk]);
       }
-      CHECK(product[static_cast<std::size_t>(row * kN + column)] == sum);
+      CHECK(product[row * kN + column] == sum);
     }
   }
   const auto halves = fp16.download();

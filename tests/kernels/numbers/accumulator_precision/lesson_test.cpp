@@ -16,9 +16,7 @@ namespace {
 const Runs run(lesson(), knob_table(), trace_from_json);
 
 Trace trace_of(const Params& params) {
-  const lab::Report report = run(params);
-  CHECK(failed_checks(report).empty());
-  return trace_from_json(report.trace);
+  return run.read(held_run(run, params).trace);
 }
 
 }  // namespace
@@ -78,8 +76,8 @@ TEST_CASE("the place where FP8 freezes", "[accumulator_precision]") {
   for (std::size_t i = frozen; i < 64; ++i) {
     const StepView view = step_view(trace, fp8, i);
     CHECK(view.lost);
-    CHECK(view.before_bits == "0 1100 000");
-    CHECK(view.after_bits == "0 1100 000");
+    CHECK(bits_text(fp8.format, fp8.steps[i].before) == "0 1100 000");
+    CHECK(bits_text(fp8.format, fp8.steps[i].after) == "0 1100 000");
     CHECK(view.spacing == 4);
     CHECK(view.direction == Direction::down);
     CHECK(view.rounding_error == -static_cast<double>(trace.term[i]));
@@ -192,20 +190,6 @@ TEST_CASE("finer scales lose less", "[accumulator_precision]") {
   CHECK(error(0) > 2 * error(1));
   CHECK(error(1) > 2 * error(2));
   CHECK(error(2) < 5);
-}
-
-TEST_CASE("a damaged accumulator trace is refused in words", "[accumulator_precision]") {
-  check_refusals(run().trace, trace_again,
-                 {{"/points", kGone, "'points'"},
-                  {"/points/1", 0, "must rise"},
-                  {"/term/0", kGone, "'term' must have 64"},
-                  {"/rounding", "x", "nearest, truncate"},
-                  {"/accumulators", nlohmann::json::array(), "'accumulators' is empty"},
-                  {"/accumulators/0/steps/after/3", true,
-                   "'accumulators[0].steps.after[3]' is true; allowed: a number"},
-                  {"/accumulators/0/mantissa_bits", 99,
-                   "'accumulators[0].mantissa_bits' is 99; allowed: 1–23"},
-                  {"", 3, "object"}});
 }
 
 TEST_CASE("tensor cores are refused in words where there are none", "[accumulator_precision]") {

@@ -153,7 +153,7 @@ TEST_CASE("every accumulator agrees with exact fractions", "[accumulator_precisi
         const auto sums = on_device(*device, method, kTerms, kColumns, matrix);
         for (int sum = 0; sum < kColumns; ++sum) {
           const auto terms = column_of(matrix, kColumns, sum);
-          const float got = sums[static_cast<std::size_t>(sum)];
+          const float got = sums[sum];
           INFO(name_of(kind) << " " << name_of(small) << " " << name_of(rounding) << " " << sum);
           CHECK(lab::same_number(got, reference_sums(method, sum, terms, true).front()));
           const double slow = kind == Method::pairwise ? slow_pairwise(method, sum, terms)
@@ -215,7 +215,7 @@ TEST_CASE("any number of terms, sums and threads", "[accumulator_precision]") {
           for (const int sum : {0, sums / 2, sums - 1}) {
             const auto right =
                 reference_sums(method, sum, column_of(matrix, sums, sum), true).front();
-            CHECK(lab::same_number(got[static_cast<std::size_t>(sum)], right));
+            CHECK(lab::same_number(got[sum], right));
           }
         }
       }

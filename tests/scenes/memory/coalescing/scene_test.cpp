@@ -39,7 +39,7 @@ void check_request(Shown& shown, const coalescing::WarpRequest& request, scenes:
       CHECK(shown->explain({cursor}, {"lane", lane}) == fmt::format("lane {}: idle", lane));
       continue;
     }
-    const std::int64_t byte = request.byte_offset[static_cast<std::size_t>(lane)];
+    const std::int64_t byte = request.byte_offset[lane];
     CHECK(part.value == fmt::format("{} B", byte));
     CHECK(
         tests::contains(shown->explain({cursor}, {"lane", lane}), fmt::format("byte {}\n", byte)));
@@ -72,7 +72,7 @@ void check_request(Shown& shown, const coalescing::WarpRequest& request, scenes:
 
 TEST_CASE("lanes and sectors on screen are those of the trace", "[coalescing_scene]") {
   for (const char* pattern : {"sequential", "strided", "offset", "broadcast", "aos", "permuted"}) {
-    Shown shown({{"pattern", std::string(pattern)}, {"elements", std::int64_t{100}}});
+    Shown shown({{"pattern", pattern}, {"elements", 100}});
     const auto& trace = shown.trace();
     const scenes::StepAxis axis = shown->steps();
     CHECK(axis.tiles == 3);
@@ -84,7 +84,7 @@ TEST_CASE("lanes and sectors on screen are those of the trace", "[coalescing_sce
       CAPTURE(pattern, cursor.tile, cursor.phase);
       if (cursor.tile < axis.tiles && cursor.phase < 2) continue;
       const int row = shown->table_row("requests", {cursor});
-      const auto& request = trace.requests.at(static_cast<std::size_t>(row));
+      const auto& request = trace.requests.at(row);
       check_request(shown, request, cursor);
       if (cursor.tile < axis.tiles) CHECK(row == seen);
       if (cursor.tile == axis.tiles) CHECK(request.site == coalescing::Site::pattern);
@@ -116,7 +116,7 @@ TEST_CASE("what is loaded flies to its lanes, what is stored comes from them",
     const auto& items = mark_named<picture::Strip>(picture, "sector").items;
     REQUIRE(items.count > 1);
     for (int k = 0; k < items.count; ++k) {
-      const picture::Way& way = items.ways[static_cast<std::size_t>(k)];
+      const picture::Way& way = items.ways[k];
       const int first =
           k * (load ? 4 : 8);  // the lanes of a sector, two elements apart or side by side
       CHECK((load ? way.to : way.from) == picture::Key{"lane", first});
@@ -149,39 +149,39 @@ TEST_CASE("a request shows one thing after the other", "[coalescing_scene]") {
 }
 
 TEST_CASE("the train is as long as the request costs", "[coalescing_scene]") {
-  Shown shown({{"stride", std::int64_t{1}}});
+  Shown shown({{"stride", 1}});
   const auto length = [&](const std::string& last) {
     const auto parts = shown.picture({1, 2});
     return parts.at(last).max.x - parts.at("moved_0").min.x;
   };
   const float one = length("moved_3");
-  shown.run({{"stride", std::int64_t{32}}});
+  shown.run({{"stride", 32}});
   CHECK(std::abs(length("moved_31") - 8 * one) < 4);
   // A store of a part of a sector has the rest read; one of whole sectors has not.
-  shown.run({{"stride", std::int64_t{8}}, {"access", std::string("store")}});
+  shown.run({{"stride", 8}, {"access", "store"}});
   CHECK(train_of(shown, {2, 2}).names == std::vector<std::string>{"1024 B", "read"});
   CHECK(train_of(shown, {2, 2}).items.count == 2 * 32);
   CHECK(tests::contains(shown->explain({{2, 2}}, {"moved", 40}), "read before"));
-  shown.run({{"stride", std::int64_t{1}}, {"access", std::string("store")}});
+  shown.run({{"stride", 1}, {"access", "store"}});
   CHECK(train_of(shown, {2, 2}).names == std::vector<std::string>{"128 B"});
 }
 
 TEST_CASE("the train of before is outlined below that of now", "[coalescing_scene]") {
-  Shown shown({{"stride", std::int64_t{8}}});
+  Shown shown({{"stride", 8}});
   shown.player().keep_earlier({1, 2});
-  shown.load({{"stride", std::int64_t{2}}});
+  shown.load({{"stride", 2}});
   CHECK(shown.picture({1, 2}).count("moved_1_0") == 1);  // its second row
   picture::Picture now = shown->picture(shown->extent(), {{1, 2}});
   picture::add_earlier(now, shown->picture(shown->extent(), {{2, 2}}), "the store");
   const picture::Strip& train = mark_named<picture::Strip>(now, "moved");
   REQUIRE(train.items.count == 8 + 4);
   for (int k = 0; k < train.items.count; ++k) {
-    CHECK((train.items.flags[static_cast<std::size_t>(k)] == picture::kWas) == (k >= 8));
-    CHECK(train.address[static_cast<std::size_t>(k)] == (k < 8 ? 32 * k : 1024 + 32 * (k - 8)));
+    CHECK((train.items.flags[k] == picture::kWas) == (k >= 8));
+    CHECK(train.address[k] == (k < 8 ? 32 * k : 1024 + 32 * (k - 8)));
   }
   CHECK(picture::problems(now).empty());
   // Beside another run it is that one's.
-  Shown two({{"stride", std::int64_t{8}}});
+  Shown two({{"stride", 8}});
   CHECK(two.picture({1, 2}).count("moved_1_0") == 0);
   two.player().pin();
   CHECK(two.picture({1, 2}, tests::kPictureSizes[2]).count("moved_1_0") == 1);
@@ -192,7 +192,7 @@ TEST_CASE("the train of before is outlined below that of now", "[coalescing_scen
 TEST_CASE("the knob at hand is the one that the pattern uses", "[coalescing_scene]") {
   Shown shown({{"pattern", std::string("offset")}});
   CHECK(shown->stage_knobs() == std::vector<std::string>{"pattern", "offset", "element_bytes"});
-  shown.run({{"pattern", std::string("broadcast")}});
+  shown.run({{"pattern", "broadcast"}});
   CHECK(shown->stage_knobs() == std::vector<std::string>{"pattern", "element_bytes", "access"});
 }
 
@@ -205,8 +205,7 @@ TEST_CASE("the lane that was clicked is followed from request to request", "[coa
     const auto picked = [](const picture::Items& items) {
       std::vector<int> all;
       for (int k = 0; k < items.count; ++k) {
-        if (items.flags[static_cast<std::size_t>(k)] == picture::kPicked)
-          all.push_back(items.key(k).i);
+        if (items.flags[k] == picture::kPicked) all.push_back(items.key(k).i);
       }
       return all;
     };
@@ -217,29 +216,29 @@ TEST_CASE("the lane that was clicked is followed from request to request", "[coa
 }
 
 TEST_CASE("the coalescing questions are answered by the addresses", "[coalescing_scene]") {
-  Shown shown({{"pattern", std::string("offset")}, {"offset", std::int64_t{1}}});
+  Shown shown({{"pattern", "offset"}, {"offset", 1}});
   CHECK(shown->question({{0, 0}})->values == std::vector<double>{5});
   CHECK(shown.answer({1, 2}) == "lane 8");
   CHECK(shown.answer({2, 2}) == "1");      // the fifth sector is the next warp's first
   CHECK_FALSE(shown->question({{1, 0}}));  // in the middle of a request
   CHECK_FALSE(shown->question({{3, 0}}));
   // At stride 4 the train is half as long as it can be.
-  shown.run({{"pattern", std::string("strided")}, {"stride", std::int64_t{4}}});
+  shown.run({{"pattern", "strided"}, {"stride", 4}});
   const auto share = shown->question({{0, 0}});
   REQUIRE(share);
   CHECK(share->values == std::vector<double>{16});
   CHECK(scenes::is_answer(*share, {{0, 0}, -1, 16.4}));
   CHECK_FALSE(scenes::is_answer(*share, {{0, 0}, -1, 15}));
   // A column of a matrix: the next warp finds all its sectors moved already.
-  shown.run({{"pattern", std::string("matrix-column")}});
+  shown.run({{"pattern", "matrix-column"}});
   CHECK(shown.answer({2, 2}) == "32");
   // A store by pattern comes after a plain load.
-  shown.run({{"access", std::string("store")}});
+  shown.run({{"access", "store"}});
   CHECK(shown->question({{0, 0}})->id == "next-sector");
   CHECK(shown->question({{1, 2}})->id == "length");
   // Nobody can know where a shuffle, or a hand, has put the lanes.
   for (const char* pattern : {"permuted", "custom"}) {
-    shown.run({{"pattern", std::string(pattern)}});
+    shown.run({{"pattern", pattern}});
     CHECK_FALSE(shown->question({{0, 0}}));
   }
 }
@@ -268,12 +267,12 @@ TEST_CASE("a lane is dragged to another sector or lane", "[coalescing_scene]") {
   // On what another lane has of a sector is on that sector.
   CHECK(shown->dropped(first, {"lane", 9}, {"request", 25}) ==
         shown->dropped(first, {"lane", 9}, {"sector", 3}));
-  shown.run({{"pattern", std::string("strided")}, {"stride", std::int64_t{4}}});
+  shown.run({{"pattern", "strided"}, {"stride", 4}});
   CHECK(shown->dropped(first, {"lane", 1}, {"lane", 0}));
-  shown.run({{"pattern", std::string("strided")}, {"stride", std::int64_t{64}}});
+  shown.run({{"pattern", "strided"}, {"stride", 64}});
   CHECK_FALSE(shown->dropped(first, {"lane", 1}, {"lane", 0}));
   // Stores change places, so that the kernel takes them.
-  shown.run({{"pattern", std::string("sequential")}, {"access", std::string("store")}});
+  shown.run({{"pattern", "sequential"}, {"access", "store"}});
   asked = shown->dropped({{2, 2}}, {"lane", 0}, {"lane", 5});
   REQUIRE(asked);
   CHECK(std::get<std::string>(asked->at("lanes")) == "0:5,5:0");

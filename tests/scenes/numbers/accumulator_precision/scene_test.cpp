@@ -14,51 +14,29 @@
 using namespace tilestep;
 using accumulator_precision::AccumulatorTrace, accumulator_precision::Method,
     accumulator_precision::Trace;
+using picture::Picture;
 using scenes::Cursor, scenes::spacing_text, scenes::words::significant;
 using Shown = tests::Shown<scenes::AccumulatorPrecisionScene>;
+using tests::mark_named, tests::mark_of;
 
 namespace {
 
 lab::Settings set_of(const char* accumulators, std::int64_t terms = 64) {
-  return {{"accumulators", std::string(accumulators)}, {"terms", terms}};
+  return {{"accumulators", accumulators}, {"terms", terms}};
 }
 
-/// The marks of a picture.
-struct Marks {
-  explicit Marks(const picture::Picture& of) : all(picture::marks_of(of)) {}
-  template <class M>
-  const M* curve_like(const picture::Key& key) const {
-    for (const picture::Mark* mark : all) {
-      const M* found = std::get_if<M>(mark);
-      if (found != nullptr && found->key == key) return found;
+/// The cells of a row of bits, by the numbers of their bits: the bit, and whether it is lit.
+std::map<int, std::pair<bool, bool>> bits_in(const picture::Picture& picture, picture::Name name) {
+  std::map<int, std::pair<bool, bool>> found;
+  for (const picture::Mark* mark : picture::marks_of(picture)) {
+    const picture::Items* items = picture::items_of(*mark);
+    if (items == nullptr || items->name != name) continue;
+    for (std::size_t k = 0; k < items->ids.size(); ++k) {
+      found[items->ids[k]] = {items->value[k] != 0, items->state[k] == picture::State::current};
     }
-    return nullptr;
   }
-  const picture::Curve* curve(const picture::Key& key) const {
-    return curve_like<picture::Curve>(key);
-  }
-  const picture::Ticks* ticks(picture::Name name) const {
-    for (const picture::Mark* mark : all) {
-      const auto* found = std::get_if<picture::Ticks>(mark);
-      if (found != nullptr && found->items.name == name) return found;
-    }
-    return nullptr;
-  }
-  /// The cells of a row of bits, by the numbers of their bits: the bit, and whether it is lit.
-  std::map<int, std::pair<bool, bool>> bits(picture::Name name) const {
-    std::map<int, std::pair<bool, bool>> found;
-    for (const picture::Mark* mark : all) {
-      const picture::Items* items = picture::items_of(*mark);
-      if (items == nullptr || items->name != name) continue;
-      for (std::size_t k = 0; k < items->ids.size(); ++k) {
-        found[items->ids[k]] = {items->value[k] != 0, items->state[k] == picture::State::current};
-      }
-    }
-    return found;
-  }
-
-  std::vector<const picture::Mark*> all;
-};
+  return found;
+}
 
 /// What the cells say, read as a number of the format.
 double cells_value(const std::map<int, std::pair<bool, bool>>& cells, numeric::FloatSpec format) {
@@ -68,9 +46,10 @@ double cells_value(const std::map<int, std::pair<bool, bool>>& cells, numeric::F
   return numeric::decode(format, bits);
 }
 
-void check_bits(const Marks& marks, const AccumulatorTrace& a, std::size_t point, bool rounded) {
+void check_bits(const Picture& picture, const AccumulatorTrace& a, std::size_t point,
+                bool rounded) {
   const auto& step = a.steps[point];
-  const auto before = marks.bits("before_bit"), after = marks.bits("after_bit");
+  const auto before = bits_in(picture, "before_bit"), after = bits_in(picture, "after_bit");
   CHECK(cells_value(before, a.format) == static_cast<double>(step.before));
   CHECK(after.empty() == !rounded);
   if (!rounded) return;
@@ -85,21 +64,23 @@ void check_bits(const Marks& marks, const AccumulatorTrace& a, std::size_t point
 }
 
 /// The sum lands at the exact sum, and springs from there to the neighbour that the kernel recorded.
-void check_line(const Marks& marks, const AccumulatorTrace& a, std::size_t point, bool rounded) {
+void check_line(const Picture& picture, const AccumulatorTrace& a, std::size_t point,
+                bool rounded) {
   const auto& step = a.steps[point];
   const double exact = static_cast<double>(step.before) + static_cast<double>(step.added);
   const auto after = static_cast<double>(step.after);
-  const auto* back = marks.curve_like<picture::Arrow>({"line_after", 1});
-  const auto* up = marks.curve_like<picture::Arrow>({"line_exact"});
+  const auto* back = mark_of<picture::Arrow>(picture, "line_after_1");
+  const auto* up = mark_of<picture::Arrow>(picture, "line_exact");
   CHECK((back != nullptr) == rounded);
   REQUIRE(up != nullptr);
   CHECK(up->to == exact);
-  const std::vector<double>& neighbours = marks.ticks("neighbour")->at;
+  const std::vector<double>& neighbours = mark_named<picture::Ticks>(picture, "neighbour").at;
   const double below = neighbours[0], above = neighbours[1];
   CHECK(below < above);
   CHECK(below <= exact);
   CHECK(exact <= above);
-  CHECK(marks.curve({"landed"})->x == std::vector<double>{rounded ? after : exact});
+  CHECK(mark_named<picture::Curve>(picture, "landed").x ==
+        std::vector<double>{rounded ? after : exact});
   if (!rounded) return;
   CHECK(back->from == exact);
   CHECK(back->to == after);
@@ -108,24 +89,21 @@ void check_line(const Marks& marks, const AccumulatorTrace& a, std::size_t point
   if (after < exact) CHECK(after == below);
 }
 
-void check_plot(const Marks& marks, const Trace& trace, std::size_t point, bool rounded) {
+void check_plot(const Picture& picture, const Trace& trace, std::size_t point, bool rounded) {
   const int known = static_cast<int>(point) - (rounded ? 0 : 1);
   for (const AccumulatorTrace& a : trace.accumulators) {
-    const int method = static_cast<int>(a.method);
-    const auto* frozen = marks.curve({"frozen", method});
-    const bool seen = known >= 0 && a.frozen_at >= 0 &&
-                      trace.points[static_cast<std::size_t>(known)] >= a.frozen_at;
+    const std::string method = std::to_string(static_cast<int>(a.method));
+    const auto* frozen = mark_of<picture::Curve>(picture, "frozen_" + method);
+    const bool seen = known >= 0 && a.frozen_at >= 0 && trace.points[known] >= a.frozen_at;
     CHECK((frozen != nullptr) == seen);
     if (seen) CHECK(frozen->x == std::vector<double>{static_cast<double>(a.frozen_at)});
-    const auto* sum = marks.curve({"sum", method});
-    REQUIRE(sum != nullptr);
+    const auto& sum = mark_named<picture::Curve>(picture, "sum_" + method);
     if (known < 0) continue;
-    const auto now = static_cast<double>(a.steps[static_cast<std::size_t>(known)].sum);
-    CHECK(sum->y.back() == now);
-    CHECK(picture::plain(sum->end.full) == a.label + " " + significant(now, 6));
+    const auto now = static_cast<double>(a.steps[known].sum);
+    CHECK(sum.y.back() == now);
+    CHECK(picture::plain(sum.end.full) == a.label + " " + significant(now, 6));
   }
-  const auto* fates = marks.ticks("fate");
-  REQUIRE(fates->items.count == known + 1);
+  REQUIRE(mark_named<picture::Ticks>(picture, "fate").items.count == known + 1);
 }
 
 }  // namespace
@@ -150,13 +128,12 @@ TEST_CASE("the accumulator picture equals the trace at every step and phase",
           const auto point = static_cast<std::size_t>(tile - 1);
           const scenes::View view{{tile, phase}};
           const auto picture = shown->picture(shown->extent(), view);
-          const Marks marks(picture);
           CHECK(picture::plain(picture.headline.full) ==
                 shown->followed(view).sentence(shown->moment(view.cursor)));
           CHECK(shown->table_row("terms", {{tile, phase}}) == tile - 1);
-          check_bits(marks, a, point, phase == 1);
-          check_line(marks, a, point, phase == 1);
-          check_plot(marks, trace, point, phase == 1);
+          check_bits(picture, a, point, phase == 1);
+          check_line(picture, a, point, phase == 1);
+          check_plot(picture, trace, point, phase == 1);
         }
       }
       const auto parts = shown.picture({0, 1}, tests::kPictureSizes[2]);
@@ -171,15 +148,14 @@ TEST_CASE("pairwise shows the blocks that wait", "[accumulator_precision_scene]"
   Shown shown(set_of("pairwise", 45));
   for (const int tile : {1, 2, 31, 32, 45}) {
     const auto picture = shown->picture(shown->extent(), {{tile, 1}});
-    const Marks marks(picture);
     int total = 0;
-    for (const picture::Mark* mark : marks.all) {
+    for (const picture::Mark* mark : picture::marks_of(picture)) {
       const picture::Items* items = picture::items_of(*mark);
       if (items == nullptr || items->name != picture::Name("block")) continue;
       for (const std::string& size : items->names) total += std::stoi(size);
     }
     CHECK(total == tile);
-    CHECK(marks.curve({"landed"}) == nullptr);
+    CHECK(mark_of<picture::Curve>(picture, "landed") == nullptr);
   }
 }
 
@@ -246,8 +222,8 @@ TEST_CASE("the accumulator questions are answered by the trace", "[accumulator_p
         ++asked;
         CAPTURE(set, rounding, tile, question->text);
         places.insert(question->answer);
-        const std::string right = question->choices.at(static_cast<std::size_t>(question->answer));
-        const auto& step = a.steps[static_cast<std::size_t>(tile)];
+        const std::string right = question->choices.at(question->answer);
+        const auto& step = a.steps[tile];
         const int digits = a.format.mantissa_bits <= 3 ? 4 : a.format.mantissa_bits <= 10 ? 6 : 9;
         if (question->text.find("What will it hold") != std::string::npos) {
           CHECK(right == significant(static_cast<double>(step.after), digits));
@@ -257,7 +233,7 @@ TEST_CASE("the accumulator questions are answered by the trace", "[accumulator_p
           const double spacing = std::ldexp(1.0, std::ilogb(a.final_sum) - a.format.mantissa_bits);
           const double least = rounding == std::string("nearest") ? spacing / 2 : spacing;
           CHECK(right == spacing_text(least));
-          CHECK(static_cast<double>(trace.term[static_cast<std::size_t>(tile)]) <= least);
+          CHECK(static_cast<double>(trace.term[tile]) <= least);
         } else {
           const double sum = static_cast<double>(step.before) + static_cast<double>(step.added);
           CHECK(right == spacing_text(std::ldexp(1.0, std::ilogb(sum) - a.format.mantissa_bits)));
@@ -343,8 +319,8 @@ TEST_CASE("the bits of a tensor core's step are those of the model",
         if (cells.state[at] == picture::State::plain) kept += std::ldexp(1, power);
       }
       CAPTURE(part, row);
-      if (row < 4) CHECK(all == step.exact[static_cast<std::size_t>(row)]);
-      if (row < 4) CHECK(kept == step.kept[static_cast<std::size_t>(row)]);
+      if (row < 4) CHECK(all == step.exact[row]);
+      if (row < 4) CHECK(kept == step.kept[row]);
       if (row == 5) CHECK(kept == static_cast<double>(step.after));
     }
     const auto& line = tests::mark_named<picture::Rule>(drawn, part ? "part_cut" : "step_cut");
