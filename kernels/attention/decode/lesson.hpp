@@ -90,6 +90,12 @@ struct Trace {
   int step_of(const ItemTrace& item, int tile) const;
   int end_of(const ItemTrace& item) const { return step_of(item, item.tiles - 1); }
   std::int64_t asked() const;
+  /// Of a step, or of a part.
+  template <class Of>
+  const ItemTrace& item_of(const Of& of) const {
+    return items[static_cast<std::size_t>(of.item)];
+  }
+  int followed_tokens() const { return tokens[static_cast<std::size_t>(request)]; }
 
   /// Whether `begin` and `end` of the items are times.
   bool clocked() const { return clock_unit == "ns"; }

@@ -95,14 +95,12 @@ lab::Fields<Trace> trace_fields() {
       .list("steps", &Trace::steps, step_fields)
       .known_each([](const Trace& trace, std::size_t place) {
         const StepTrace& step = trace.steps[place];
-        return lab::When{trace.step_of(trace.items[static_cast<std::size_t>(step.item)], step.tile),
-                         0};
+        return lab::When{trace.step_of(trace.item_of(step), step.tile), 0};
       })
       .flag("merged", &Trace::merged)
       .list("parts", &Trace::parts, part_fields)
       .known_each([](const Trace& trace, std::size_t place) {
-        const PartTrace& part = trace.parts[place];
-        return lab::When{trace.end_of(trace.items[static_cast<std::size_t>(part.item)]), 0};
+        return lab::When{trace.end_of(trace.item_of(trace.parts[place])), 0};
       })
       .real("o", &Trace::o)
       .known(at_end)

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "kernels/base/lab/random.hpp"
+#include "kernels/base/numeric/index.hpp"
 #include "kernels/base/numeric/small_float.hpp"
 
 namespace tilestep::kv_cache {
@@ -47,17 +48,21 @@ std::vector<int> Inputs::flat_tables() const {
   return flat;
 }
 
+namespace {
+
+/// Number of a token's row of a K/V head.
+std::size_t row_at(const Inputs& inputs, int page, int head, int slot) {
+  return numeric::index_of(page * inputs.layer.cached_heads + head, slot, inputs.page_size);
+}
+
+}  // namespace
+
 std::size_t Inputs::key_at(int page, int head, int slot) const {
-  const auto row = (static_cast<std::size_t>(page) * static_cast<std::size_t>(layer.cached_heads) +
-                    static_cast<std::size_t>(head)) *
-                       static_cast<std::size_t>(page_size) +
-                   static_cast<std::size_t>(slot);
-  return row * static_cast<std::size_t>(layer.row.key);
+  return row_at(*this, page, head, slot) * static_cast<std::size_t>(layer.row.key);
 }
 
 std::size_t Inputs::value_at(int page, int head, int slot) const {
-  return key_at(page, head, slot) / static_cast<std::size_t>(layer.row.key) *
-         static_cast<std::size_t>(layer.row.value);
+  return row_at(*this, page, head, slot) * static_cast<std::size_t>(layer.row.value);
 }
 
 std::vector<std::uint16_t> words_of(const std::vector<float>& values) {
@@ -85,11 +90,10 @@ Inputs make_inputs(const Case& of, int pages, std::vector<int> contexts,
   const RowShape& row = inputs.layer.row;
   inputs.scale = score_scale(row);
   std::mt19937 generator = lab::generator_of(of.seed);
-  const auto slots = static_cast<std::size_t>(pages) * static_cast<std::size_t>(inputs.page_size) *
-                     static_cast<std::size_t>(inputs.layer.cached_heads);
-  inputs.q = lab::normal_floats(generator, inputs.contexts.size() *
-                                               static_cast<std::size_t>(inputs.layer.heads) *
-                                               static_cast<std::size_t>(row.key));
+  const std::size_t slots =
+      numeric::elements_of(pages * inputs.layer.cached_heads, inputs.page_size);
+  inputs.q = lab::normal_floats(generator,
+                                numeric::elements_of(inputs.batch() * inputs.layer.heads, row.key));
   inputs.k = lab::normal_floats(generator, slots * static_cast<std::size_t>(row.key));
   if (row.latent == 0) {
     inputs.v = lab::normal_floats(generator, slots * static_cast<std::size_t>(row.value));

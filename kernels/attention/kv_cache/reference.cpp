@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/base/numeric/index.hpp"
+
 namespace tilestep::kv_cache {
 namespace {
 
@@ -16,10 +18,6 @@ constexpr double kMostDepth = 4096;
 /// Bounds are of first order; this covers the higher ones.
 constexpr double kSlack = 1.05;
 
-int cached_head(const Inputs& inputs, int head) {
-  return head / (inputs.layer.heads / inputs.layer.cached_heads);
-}
-
 /// Indices of a token's key and value.
 struct Place {
   const float *key, *value;
@@ -28,7 +26,7 @@ Place place_of(const Inputs& inputs, int request, int head, int token) {
   const auto& table = inputs.tables[static_cast<std::size_t>(request)];
   const int page = table[static_cast<std::size_t>(token / inputs.page_size)];
   const int slot = token % inputs.page_size;
-  const int cached = cached_head(inputs, head);
+  const int cached = head / (inputs.layer.heads / inputs.layer.cached_heads);
   const float* key = inputs.k.data() + inputs.key_at(page, cached, slot);
   // A latent row is its own value.
   const float* value =
@@ -37,10 +35,8 @@ Place place_of(const Inputs& inputs, int request, int head, int token) {
 }
 
 const float* query_of(const Inputs& inputs, int request, int head) {
-  return inputs.q.data() +
-         (static_cast<std::size_t>(request) * static_cast<std::size_t>(inputs.layer.heads) +
-          static_cast<std::size_t>(head)) *
-             static_cast<std::size_t>(inputs.layer.row.key);
+  return inputs.q.data() + numeric::index_of(request, head, inputs.layer.heads) *
+                               static_cast<std::size_t>(inputs.layer.row.key);
 }
 
 /// Σ |q_c k_c| · scale of a token.

@@ -13,14 +13,6 @@ using namespace picture;
 using decode::ItemTrace, decode::StepTrace;
 using words::counted;
 
-namespace {
-
-int cells_for(int tokens) {
-  return (tokens + kCell - 1) / kCell;
-}
-
-}  // namespace
-
 // ---- where the cursor is ------------------------------------------------------------------------------
 
 bool DecodeScene::contradicted() const {
@@ -50,7 +42,7 @@ bool DecodeScene::has_chosen(const ItemTrace& item) const {
 const StepTrace* DecodeScene::step_now(Cursor cursor) const {
   if (merging(cursor) || looking_back(cursor)) return nullptr;
   for (const StepTrace& step : trace_.steps) {
-    const ItemTrace& item = trace_.items[static_cast<std::size_t>(step.item)];
+    const ItemTrace& item = trace_.item_of(step);
     if (trace_.step_of(item, step.tile) == cursor.tile) return &step;
   }
   return nullptr;

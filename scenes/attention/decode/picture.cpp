@@ -14,15 +14,6 @@ using namespace picture;
 using decode::ItemTrace, decode::Scheme;
 using words::counted, words::significant;
 
-namespace {
-
-/// Cells of the followed request.
-int swept_cells(const decode::Trace& trace) {
-  return (trace.tokens[static_cast<std::size_t>(trace.request)] + kCell - 1) / kCell;
-}
-
-}  // namespace
-
 Extent DecodeScene::extent() const {
   const decode::Shape& shape = trace_.shape;
   const auto schemes = names_of(Scheme{});
@@ -33,7 +24,10 @@ Extent DecodeScene::extent() const {
         .group = shape.heads / shape.cached_heads,
         .least_slot = 2},
        {.name = "cached", .kind = Axis::band, .count = shape.cached_heads, .least_slot = 2},
-       {.name = "swept", .kind = Axis::band, .count = swept_cells(trace_), .least_slot = 2},
+       {.name = "swept",
+        .kind = Axis::band,
+        .count = cells_for(trace_.followed_tokens()),
+        .least_slot = 2},
        {.name = "swept_head", .kind = Axis::band, .count = shape.cached_heads, .least_slot = 2},
        {.name = "intensity", .high = 260, .fixed = true, .title = text("FLOP/B"), .ticks = true},
        {.name = "scheme_lane",
@@ -127,8 +121,7 @@ Box DecodeScene::heads(Cursor cursor) const {
 
 /// The followed request's keys and values, a row per K/V head, a page per cell: the query passes over them once.
 Box DecodeScene::sweep(Cursor cursor) const {
-  const int columns = swept_cells(trace_),
-            tokens = trace_.tokens[static_cast<std::size_t>(trace_.request)];
+  const int columns = cells_for(trace_.followed_tokens()), tokens = trace_.followed_tokens();
   const int heads = trace_.shape.cached_heads, tile = trace_.shape.tile;
   Cells cells{items("swept", columns * heads)};
   cells.x = "swept";

@@ -47,7 +47,7 @@ Ledger DecodeScene::part_table(Cursor cursor) const {
       {marked("m", names)}, {marked("ℓ", names)}, {marked("O", names)}, text("weight", "w")};
   for (const PartTrace& part : trace_.parts) {
     if (std::ssize(table.rows) >= kMostParts) break;
-    const ItemTrace& item = trace_.items[static_cast<std::size_t>(part.item)];
+    const ItemTrace& item = trace_.item_of(part);
     const StepTrace* last = nullptr;
     for (const StepTrace& step : trace_.steps) {
       if (step.item == part.item && trace_.step_of(item, step.tile) <= cursor.tile) last = &step;

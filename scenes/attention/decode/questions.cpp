@@ -39,7 +39,7 @@ std::optional<Question> DecodeScene::weight_question() const {
   for (const PartTrace& part : trace_.parts) {
     if (part.m < least->m) least = &part;
   }
-  const int split = trace_.items[static_cast<std::size_t>(least->item)].split;
+  const int split = trace_.item_of(*least).split;
   const auto weight = static_cast<double>(least->weight);
   const double even = 1.0 / static_cast<double>(trace_.parts.size());
   return of_kind(

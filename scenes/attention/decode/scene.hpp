@@ -14,6 +14,9 @@ namespace tilestep::scenes {
 
 /// Tokens of a cell of the cache. With mla a block takes several at a time.
 inline constexpr int kCell = decode::kPageSize;
+constexpr int cells_for(int tokens) {
+  return (tokens + kCell - 1) / kCell;
+}
 /// The margin for the lanes' names, in heights of a line.
 inline constexpr float kLaneLeft = 4.5f;
 /// The most blocks that have a name and a frame each.

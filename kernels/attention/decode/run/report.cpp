@@ -84,8 +84,7 @@ lab::Table part_table(const Trace& trace) {
       {whole("split"), whole("item"), real("m", "m", "", 3), real("l", "ℓ", "", 3),
        real("o", "O, undivided", "", 4), real("weight", "weight in the merge", "", 4)}};
   for (const PartTrace& part : trace.parts) {
-    table.add({trace.items[static_cast<std::size_t>(part.item)].split, part.item, part.m, part.l,
-               part.o, part.weight});
+    table.add({trace.item_of(part).split, part.item, part.m, part.l, part.o, part.weight});
   }
   return table;
 }

@@ -5,7 +5,7 @@
 #include "kernels/attention/decode/kernels.hpp"
 #include "kernels/attention/decode/lesson.hpp"
 #include "kernels/attention/decode/params.hpp"
-#include "kernels/attention/kv_cache/explained/run_explained.hpp"
+#include "kernels/attention/kv_cache/explained.hpp"
 #include "kernels/attention/kv_cache/reference.hpp"
 
 /// The parts that the lesson's answers are put together from.

@@ -13,8 +13,6 @@ namespace tilestep::kv_cache::SIMT_BACKEND {
 template <class Set>
 class PagedKernelsHere : public Set {
  public:
-  using Set::attend, Set::explain, Set::merge, Set::resources;
-
   void explain(simt::Device& device, const paged::Problem& problem, const paged::Arrays& arrays,
                const simt::Tape& tape) const override {
     paged::SIMT_BACKEND::explain(device, problem, arrays, tape);

@@ -147,8 +147,7 @@ lab::Check check_pool(const Run& run) {
 /// The addresses of the sound kernel's copies are in pages of the request, each token once.
 lab::Check check_gathers(const Run& run) {
   const Outcome& sound = run.sound;
-  const paged::WorkItem& item =
-      sound.plan.items[static_cast<std::size_t>(sound.problem.followed.traced_item)];
+  const paged::WorkItem& item = sound.traced();
   const auto& table = run.inputs.tables[static_cast<std::size_t>(item.request)];
   const int row_bytes = run.inputs.layer.row.key * paged::bits_of(sound.problem.cache) / 8;
   std::vector<std::uint64_t> want;

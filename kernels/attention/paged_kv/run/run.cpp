@@ -86,8 +86,7 @@ void add_items(Trace& trace, const Outcome& shown, const Inputs& inputs) {
 /// The sources of the traced item's copies of K, page by page; `owned` by the allocator's table.
 std::vector<GatherTrace> gathers_of(const Outcome& shown, const Inputs& inputs) {
   constexpr std::uint64_t kCopy = 16, kSector = 32;
-  const paged::WorkItem& item =
-      shown.plan.items[static_cast<std::size_t>(shown.problem.followed.traced_item)];
+  const paged::WorkItem& item = shown.traced();
   const auto row =
       static_cast<std::uint64_t>(inputs.layer.row.key * paged::bits_of(shown.problem.cache) / 8);
   const std::uint64_t page_bytes = row * static_cast<std::uint64_t>(inputs.page_size) *

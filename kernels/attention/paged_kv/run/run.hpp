@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/attention/kv_cache/explained/run_explained.hpp"
+#include "kernels/attention/kv_cache/explained.hpp"
 #include "kernels/attention/kv_cache/reference.hpp"
 #include "kernels/attention/paged_kv/lesson.hpp"
 

@@ -25,12 +25,6 @@ using Ledger = std::array<Asked, paged::kTensors>;
 /// Tokens of an item of a request of `context` tokens.
 int tokens_of(const paged::WorkItem& item, int page_size, int context);
 
-/// The exact bytes of an explained launch's accesses, its merge included: an item loads the keys and values of its
-/// tokens once, whatever the number of query heads, and looks each `look_up` tokens up in the table. For mla it loads
-/// one latent row for both.
-Ledger ledger_of(const paged::Problem& problem, const paged::WorkPlan& plan,
-                 const std::vector<int>& contexts, const RowShape& row, int look_up);
-
 /// The output and records of an explained launch, on the host.
 struct Outcome {
   paged::Problem problem;
@@ -43,6 +37,9 @@ struct Outcome {
   std::vector<std::uint64_t>
       key_bytes;  ///< addresses of the traced item's copies of K, 16 bytes each, rising
 
+  const paged::WorkItem& traced() const {
+    return plan.items[static_cast<std::size_t>(problem.followed.traced_item)];
+  }
   /// An item's steps. Throws Error if it has the followed row and the kernel has not recorded all of them.
   std::span<const paged::StepTrace> steps_of(std::size_t item) const;
 };
