@@ -7,7 +7,7 @@
 //   time_hops   many hops past L1, each timed
 
 #include "kernels/machine/latency_hiding/kernels.hpp"
-#include "kernels/machine/latency_hiding/probes/probe.hpp"
+#include "kernels/machine/latency_hiding/probes/clocks.hpp"
 
 namespace tilestep::latency_hiding::SIMT_BACKEND {
 

@@ -3,7 +3,7 @@
 // parallelism) fill them, and the scheduler does not care which.
 
 #include "kernels/machine/latency_hiding/kernels.hpp"
-#include "kernels/machine/latency_hiding/probes/probe.hpp"
+#include "kernels/machine/latency_hiding/probes/clocks.hpp"
 
 namespace tilestep::latency_hiding::SIMT_BACKEND {
 

@@ -13,7 +13,11 @@
 
 namespace tilestep::latency_hiding::SIMT_BACKEND {
 
-constexpr int kFillThreads = 256;
+/// A thread for each of `count` elements.
+simt::Launch launch_over(const char* name, Index count) {
+  constexpr int kThreads = 256;
+  return simt::row_of_blocks(name, simt::blocks_for(count, kThreads), kThreads);
+}
 
 simt::Launch launch_of(const char* name, const Grid& grid) {
   return simt::row_of_blocks(name, grid.blocks, grid.threads,
@@ -36,15 +40,6 @@ void with_copy(int bytes_per_load, int loads, Run run) {
                     "; allowed: 4, 8, 16");
     }
   });
-}
-template <class Run>
-void with_chains(int chains, Run run) {
-  simt::with_constant<1, 2, 3, 4, 5, 6, 7, 8>("latency-hiding: ilp", chains, run);
-}
-template <class Run>
-void with_registers(int registers, Run run) {
-  simt::with_constant<24, 32, 40, 48, 64, 96, 128, 168>("latency-hiding: max_registers", registers,
-                                                        run);
 }
 
 /// Launches a kernel, or with `resources` says what the launch takes.
@@ -80,14 +75,17 @@ void start(const Call& call, const Compute& what, simt::Span<const float> from,
   const auto in = simt::global(from, "in");
   const auto out = simt::global(to, "out");
   if (what.kernel == Kernel::fma) {
-    with_chains(what.chains, [&](auto chains) {
-      call("fma", what.grid, fma<decltype(chains)::value, Tape>, in, out, kScale, what.rounds,
-           what.steps, what.active, tape);
-    });
+    simt::with_constant<1, 2, 3, 4, 5, 6, 7, 8>(
+        "latency-hiding: ilp", what.chains, [&](auto chains) {
+          call("fma", what.grid, fma<decltype(chains)::value, Tape>, in, out, kScale, what.rounds,
+               what.steps, what.active, tape);
+        });
   } else if (what.kernel == Kernel::spill) {
-    with_registers(what.registers, [&](auto registers) {
-      call("spill", what.grid, spill<decltype(registers)::value, Tape>, in, out, what.rounds, tape);
-    });
+    simt::with_constant<24, 32, 40, 48, 64, 96, 128, 168>(
+        "latency-hiding: max_registers", what.registers, [&](auto registers) {
+          call("spill", what.grid, spill<decltype(registers)::value, Tape>, in, out, what.rounds,
+               tape);
+        });
   } else if (what.kernel == Kernel::diverge) {
     call("diverge", what.grid, diverge<Tape>, in, out, simt::global(what.voted, "voted"), kScale,
          what.ways, what.rounds, what.steps, tape);
@@ -113,28 +111,22 @@ class KernelsHere final : public Kernels {
   void fill_words(simt::Device& device, simt::Span<unsigned> words, unsigned seed) const override {
     const auto count = static_cast<Index>(words.count);
     if (count == 0) return;
-    simt::launch(
-        device,
-        simt::row_of_blocks("fill_words", simt::blocks_for(count, kFillThreads), kFillThreads),
-        SIMT_BACKEND::fill_words, simt::global(words, "words"), count, seed);
+    simt::launch(device, launch_over("fill_words", count), SIMT_BACKEND::fill_words,
+                 simt::global(words, "words"), count, seed);
   }
   void count_wrong(simt::Device& device, simt::Span<const unsigned> words, unsigned seed,
                    simt::Span<unsigned long long> wrong) const override {
     const auto count = static_cast<Index>(words.count);
     if (count == 0) return;
-    simt::launch(
-        device,
-        simt::row_of_blocks("count_wrong", simt::blocks_for(count, kFillThreads), kFillThreads),
-        SIMT_BACKEND::count_wrong, simt::global(words, "words"), count, seed,
-        simt::global(wrong, "wrong"));
+    simt::launch(device, launch_over("count_wrong", count), SIMT_BACKEND::count_wrong,
+                 simt::global(words, "words"), count, seed, simt::global(wrong, "wrong"));
   }
 
   void link(simt::Device& device, simt::Span<Node> nodes,
             simt::Span<const unsigned> order) const override {
     const auto count = static_cast<Index>(order.count);
-    simt::launch(
-        device, simt::row_of_blocks("link", simt::blocks_for(count, kFillThreads), kFillThreads),
-        SIMT_BACKEND::link, simt::global(nodes, "nodes"), simt::global(order, "order"), count);
+    simt::launch(device, launch_over("link", count), SIMT_BACKEND::link,
+                 simt::global(nodes, "nodes"), simt::global(order, "order"), count);
   }
   void chase(simt::Device& device, const Grid& grid, simt::Span<const Node> nodes,
              simt::Span<const unsigned> starts, simt::Span<unsigned long long> visited,

@@ -33,13 +33,6 @@ bool fits(const Params& params) {
              .resident >= blocks_per_sm(params);
 }
 
-struct Point {
-  Params params;
-  std::string kind;
-  lab::Spread rate;
-  Means means;  ///< none of a bulk copy
-};
-
 std::vector<Params> points_of(const Parts& parts) {
   std::vector<Params> points;
   for (const Kernel kernel : {Kernel::copy, Kernel::bulk_copy}) {
@@ -57,43 +50,10 @@ std::vector<Params> points_of(const Parts& parts) {
   return points;
 }
 
-Point measured_point(Parts& parts, Words& words, const Params& params) {
-  Point point{params,
-              params.kernel == Kernel::copy ? std::string(name_of(params.bytes_per_load)) : "bulk",
-              {},
-              {}};
-  const lab::Spread time = parts.time([&] { words.copy(params); });
-  point.rate = lab::rate_of(time, 2 * words.bytes());
-  if (params.kernel == Kernel::copy) {
-    ProbeRoom room(parts.device, parts.grid(params));
-    words.copy(params, room.tape());
-    parts.device.synchronize();
-    point.means = means_of(room.records().warps);
-  }
-  return point;
-}
+/// Copies by what they have in flight, by bytes a load.
+using Curves = std::map<std::string, std::vector<CurvePoint>, std::less<>>;
 
-void add_points(Parts& parts, const std::vector<Point>& points) {
-  lab::Table table{"bytes_in_flight",
-                   "Copies by what a multiprocessor has in flight; the latency is of the probed "
-                   "loads under that load",
-                   {column("kind", "bytes a load"), whole("loads"), whole("warps_per_sm", "warps"),
-                    real("in_flight", "in flight", "KiB", 2), "bandwidth", "p10", "p90",
-                    real("latency", "loaded latency", "ns", 0),
-                    real("predicted", "by Little's law", "GB/s", 0)}};
-  for (const Point& point : points) {
-    const double bytes = asked_bytes(point.params);
-    const double ns = point.means.latency_ns();
-    const lab::Cell none;
-    table.add({point.kind, count_of(point.params.loads_in_flight), point.params.warps_per_sm,
-               bytes / 1024, point.rate.median, point.rate.p10, point.rate.p90,
-               ns > 0 ? lab::Cell(ns) : none,
-               ns > 0 ? lab::Cell(2 * bytes * parts.multiprocessors / ns) : none});
-  }
-  parts.report.add(std::move(table));
-}
-
-void add_knees(Parts& parts, const std::vector<Point>& points) {
+void add_knees(Parts& parts, const Curves& curves) {
   lab::Table table{
       "knees",
       "Where nine tenths of the most are reached, and what the loaded latency there predicts",
@@ -103,13 +63,7 @@ void add_knees(Parts& parts, const std::vector<Point>& points) {
        real("difference", "difference", "%", 1)}};
   double worst = 0;
   for (const LoadBytes bytes : all_of<LoadBytes>()) {
-    std::vector<CurvePoint> curve;
-    for (const Point& point : points) {
-      if (point.kind != name_of(bytes)) continue;
-      curve.push_back({static_cast<double>(asked_bytes(point.params)), point.rate.median / 2,
-                       point.means.latency_ns()});
-    }
-    const Knee knee = knee_of(std::move(curve), parts.multiprocessors);
+    const Knee knee = knee_of(curves.find(name_of(bytes))->second, parts.multiprocessors);
     const double off = 100 * (knee.predicted / knee.in_flight - 1);
     worst = std::isnan(off) ? off : std::max(worst, std::abs(off));
     table.add({name_of(bytes), knee.idle_ns, knee.latency_ns, knee.predicted / 1024,
@@ -222,13 +176,36 @@ Knee knee_of(std::vector<CurvePoint> points, int multiprocessors) {
 
 void bench_bytes_in_flight(Parts& parts) {
   Words words(parts, parts.sizes.copy_bytes / 2);
-  std::vector<Point> points;
+  Curves curves;
+  lab::Table table{"bytes_in_flight",
+                   "Copies by what a multiprocessor has in flight; the latency is of the probed "
+                   "loads under that load",
+                   {column("kind", "bytes a load"), whole("loads"), whole("warps_per_sm", "warps"),
+                    real("in_flight", "in flight", "KiB", 2), "bandwidth", "p10", "p90",
+                    real("latency", "loaded latency", "ns", 0),
+                    real("predicted", "by Little's law", "GB/s", 0)}};
   for (const Params& params : points_of(parts)) {
     parts.progress.check();
-    points.push_back(measured_point(parts, words, params));
+    const bool probed = params.kernel == Kernel::copy;
+    const std::string kind(probed ? name_of(params.bytes_per_load) : "bulk");
+    const double bytes = asked_bytes(params);
+    const lab::Spread rate =
+        lab::rate_of(parts.time([&] { words.copy(params); }), 2 * words.bytes());
+    double ns = 0;
+    if (probed) {
+      ProbeRoom room(parts.device, parts.grid(params));
+      words.copy(params, room.tape());
+      parts.device.synchronize();
+      ns = means_of(room.records().warps).latency_ns();
+    }
+    const auto if_probed = [&](double number) { return ns > 0 ? lab::Cell(number) : lab::Cell(); };
+    table.add({kind, count_of(params.loads_in_flight), params.warps_per_sm, bytes / 1024,
+               rate.median, rate.p10, rate.p90, if_probed(ns),
+               if_probed(2 * bytes * parts.multiprocessors / ns)});
+    curves[kind].push_back({bytes, rate.median / 2, ns});
   }
-  add_points(parts, points);
-  add_knees(parts, points);
+  parts.report.add(std::move(table));
+  add_knees(parts, curves);
 }
 
 void bench_stalls(Parts& parts) {

@@ -7,7 +7,7 @@
 
 #include "kernels/base/simt/hopper.hpp"
 #include "kernels/machine/latency_hiding/kernels.hpp"
-#include "kernels/machine/latency_hiding/probes/probe.hpp"
+#include "kernels/machine/latency_hiding/probes/clocks.hpp"
 
 namespace tilestep::latency_hiding::SIMT_BACKEND {
 

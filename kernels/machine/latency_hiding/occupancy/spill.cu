@@ -2,7 +2,7 @@
 // fewer registers, it keeps some of them in local memory (spills) and makes room for more warps.
 
 #include "kernels/machine/latency_hiding/kernels.hpp"
-#include "kernels/machine/latency_hiding/probes/probe.hpp"
+#include "kernels/machine/latency_hiding/probes/clocks.hpp"
 
 namespace tilestep::latency_hiding::SIMT_BACKEND {
 

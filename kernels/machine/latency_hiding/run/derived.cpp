@@ -32,20 +32,15 @@ double number_of(const lab::Report& bench, const char* table_id, const char* id,
                  const std::vector<std::pair<std::string, lab::Cell>>& having) {
   const lab::Table* table = bench.table(table_id);
   if (table == nullptr) return NAN;
-  const auto cell = [&](const std::vector<lab::Cell>& row, std::string_view column) -> lab::Cell {
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      if (table->columns[c].id == column) return row[c];
-    }
-    return {};
-  };
   for (const auto& row : table->rows) {
-    const bool found = std::all_of(having.begin(), having.end(), [&](const auto& each) {
-      return cell(row, each.first) == each.second;
-    });
-    if (!found) continue;
-    const lab::Cell value = cell(row, id);
-    const double* number = std::get_if<double>(&value);
-    return number == nullptr ? NAN : *number;
+    std::size_t found = 0;
+    const double* number = nullptr;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      for (const auto& [column, cell] : having)
+        found += column == table->columns[c].id && cell == row[c] ? 1 : 0;
+      if (table->columns[c].id == id) number = std::get_if<double>(&row[c]);
+    }
+    if (found == having.size() && number != nullptr) return *number;
   }
   return NAN;
 }
