@@ -38,15 +38,9 @@
 /// What `__noinline__` becomes in the source: libstdc++ uses that word in its own way.
 #define SIMT_OUTLINE __attribute__((noinline))
 
-<<<<<<< HEAD
 /// CUDA's clock(). With arguments it is another function of that name, such as hopper::clock.
 #define clock(...) SIMT_CLOCK##__VA_OPT__(_OF)(__VA_ARGS__)
 #define SIMT_CLOCK() static_cast<clock_t>(clock64())
-=======
-// With arguments it is a kernel's own function (hopper::clock).
-#define clock(...) SIMT_CLOCK_##__VA_OPT__(OF)(__VA_ARGS__)
-#define SIMT_CLOCK_() static_cast<clock_t>(clock64())
->>>>>>> fda7d7eeec9741b64cc2761221211c1f6a1850ae
 #define SIMT_CLOCK_OF(...) clock(__VA_ARGS__)
 
 /// What `extern __shared__ T name[];` in a function becomes is `T* name = simt_dynamic{};`: the block's dynamic shared
