@@ -52,8 +52,10 @@ std::string DecodeScene::sentence(Cursor cursor) const {
   }
   int busy = 0;
   for (const ItemTrace& item : trace_.items) busy += at_work(item, cursor) ? 1 : 0;
-  return fmt::format("Read: {} of {} take a tile of {} tokens.", busy,
-                     counted(trace_.blocks, "block"), trace_.shape.tile);
+  // mla's kernel has a tile for each of two warpgroups.
+  const bool pairs = trace_.shape.scheme == decode::Scheme::mla;
+  return fmt::format("Read: {} of {} take {} of {} tokens.", busy, counted(trace_.blocks, "block"),
+                     pairs ? "up to two tiles" : "a tile", trace_.shape.tile / (pairs ? 2 : 1));
 }
 
 std::vector<picture::Symbol> DecodeScene::symbols(const View& view) const {

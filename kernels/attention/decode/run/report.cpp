@@ -180,6 +180,14 @@ void add_measurements(lab::Report& report, const Run& run) {
       lab::traced("busy_blocks", "", busy, "%", "tiles / (blocks · tiles of the longest block)"));
 }
 
+/// "384 B", "16.4 KB".
+std::string bytes_text(double bytes) {
+  if (bytes < 10'000) return fmt::format("{:.4g} B", bytes);
+  if (bytes < 1e7) return fmt::format("{:.1f} KB", bytes / 1e3);
+  return bytes < 1e10 ? fmt::format("{:.1f} MB", bytes / 1e6)
+                      : fmt::format("{:.1f} GB", bytes / 1e9);
+}
+
 std::string summary_of(const Run& run) {
   const Trace& trace = run.trace;
   if (trace.broken != Break::none) {
@@ -209,13 +217,6 @@ std::string summary_of(const Run& run) {
 }
 
 }  // namespace
-
-std::string bytes_text(double bytes) {
-  if (bytes < 10'000) return fmt::format("{:.4g} B", bytes);
-  if (bytes < 1e7) return fmt::format("{:.1f} KB", bytes / 1e3);
-  return bytes < 1e10 ? fmt::format("{:.1f} MB", bytes / 1e6)
-                      : fmt::format("{:.1f} GB", bytes / 1e9);
-}
 
 std::vector<lab::Table> tables_of(const Trace& trace) {
   return {step_table(trace), item_table(trace), chosen_table(trace), part_table(trace)};

@@ -47,7 +47,4 @@ Run run_of(const Params& params, simt::Device& device, lab::Progress& progress);
 /// The report of a run: summary, tables, measurements, checks, trace.
 lab::Report report_of(const Run& run);
 
-/// "384 B", "16.4 KB".
-std::string bytes_text(double bytes);
-
 }  // namespace tilestep::decode
