@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "kernels/base/simt/resources.hpp"
 #include "kernels/base/simt/simt.hpp"
@@ -106,6 +108,12 @@ inline constexpr int kLive = 128;
 /// The factor of x in chains of FMAs.
 inline constexpr float kScale = 0.75f;
 
+/// A kernel as it was compiled, for occupancy.
+struct Variant {
+  std::string name;  ///< "copy 16 bytes, 4 loads"
+  int registers = 0, static_shared_bytes = 0, local_bytes = 0;
+};
+
 class Kernels : public simt::KernelSet {
  public:
   /// out ← in. Throws Error for a shape that was not compiled.
@@ -139,9 +147,15 @@ class Kernels : public simt::KernelSet {
   virtual void compute(simt::Device& device, const Compute& what, simt::Span<const float> in,
                        simt::Span<float> out, const simt::Tape& tape = {}) const = 0;
 
-  /// Resources of the compiled kernel with this launch, probed or as it is timed.
-  virtual simt::Resources resources(simt::Device& device, const Params& params, const Grid& grid,
-                                    bool probed) const = 0;
+  /// Resources of the compiled kernel of a probed run with this launch.
+  virtual simt::Resources resources(simt::Device& device, const Params& params,
+                                    const Grid& grid) const = 0;
+  /// The kernels whose occupancy is queried; with 0 registers under emulation.
+  virtual std::vector<Variant> variants(simt::Device& device) const = 0;
+  /// How many blocks of a variant a multiprocessor holds, as the CUDA runtime answers; nothing is launched. `carveout`
+  /// in percent, −1: the driver's choice. Throws Error (unavailable) under emulation.
+  virtual int runtime_blocks(simt::Device& device, int variant, int threads, int shared_bytes,
+                             int carveout) const = 0;
 };
 
 }  // namespace tilestep::latency_hiding

@@ -1,6 +1,8 @@
 // Latency hiding: how the kernels are launched.
 
 #include <cassert>
+#include <iterator>
+#include <utility>
 
 #include "kernels/machine/latency_hiding/bulk/launch_bulk.hpp"
 #include "kernels/machine/latency_hiding/chase.cu"
@@ -40,6 +42,30 @@ void with_copy(int bytes_per_load, int loads, Run run) {
                     "; allowed: 4, 8, 16");
     }
   });
+}
+
+#if defined(__CUDACC__)
+void check(cudaError_t result, const char* what) {
+  if (result == cudaSuccess) return;
+  cudaGetLastError();  // so that the next call does not report it again
+  throw Error(std::string("latency-hiding: ") + what + ": " + cudaGetErrorString(result),
+              ExitCode::unavailable);
+}
+Variant variant_of(std::string name, const void* kernel) {
+  cudaFuncAttributes attributes{};
+  check(cudaFuncGetAttributes(&attributes, kernel), "asking what a kernel takes");
+  return {std::move(name), attributes.numRegs, static_cast<int>(attributes.sharedSizeBytes),
+          static_cast<int>(attributes.localSizeBytes)};
+}
+#else
+Variant variant_of(std::string name, const void*) {
+  return {std::move(name), 0, 0, 0};
+}
+#endif
+
+template <class... Params>
+const void* address_of(void (*kernel)(Params...)) {
+  return reinterpret_cast<const void*>(kernel);
 }
 
 /// Launches a kernel, or with `resources` says what the launch takes.
@@ -161,22 +187,83 @@ class KernelsHere final : public Kernels {
     simt::with_tape(on, [&](auto tape) { start({device}, what, in, out, tape); });
   }
 
-  simt::Resources resources(simt::Device& device, const Params& params, const Grid& grid,
-                            bool probed) const override {
+  simt::Resources resources(simt::Device& device, const Params& params,
+                            const Grid& grid) const override {
     if (params.kernel == Kernel::bulk_copy) return bulk_resources(device, grid);
+    if (params.kernel == Kernel::chase)
+      return simt::resources_of(launch_of("chase", grid), SIMT_BACKEND::chase<simt::Tape>);
     simt::Resources found;
     const Call call{device, &found};
-    const auto ask = [&](auto tape) {
-      if (params.kernel == Kernel::copy) {
-        start(call, copy_shape(params, grid), {}, {}, tape);
-      } else if (params.kernel == Kernel::chase) {
-        found = simt::resources_of(launch_of("chase", grid), SIMT_BACKEND::chase<decltype(tape)>);
-      } else {
-        start(call, compute_of(params, grid), {}, {}, tape);
-      }
-    };
-    probed ? ask(simt::Tape()) : ask(simt::NoTape{});
+    if (params.kernel == Kernel::copy) {
+      start(call, copy_shape(params, grid), {}, {}, simt::Tape());
+    } else {
+      start(call, compute_of(params, grid), {}, {}, simt::Tape());
+    }
     return found;
+  }
+
+  std::vector<Variant> variants(simt::Device&) const override {
+    std::vector<Variant> all;
+    for (const Named& one : named()) all.push_back(variant_of(one.name, one.kernel));
+    return all;
+  }
+  int runtime_blocks(simt::Device& device, [[maybe_unused]] int variant,
+                     [[maybe_unused]] int threads, [[maybe_unused]] int shared_bytes,
+                     [[maybe_unused]] int carveout) const override {
+#if defined(__CUDACC__)
+    const void* kernel = named().at(static_cast<std::size_t>(variant)).kernel;
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, carveout),
+          "the carve-out");
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes),
+          "the dynamic shared memory");
+    int blocks = 0;
+    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads,
+                                                        static_cast<std::size_t>(shared_bytes)),
+          "the occupancy");
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, -1),
+          "the carve-out");
+    static_cast<void>(device);
+    return blocks;
+#else
+    simt::refuse_device(device.info(), "the occupancy of a compiled kernel", "an NVIDIA GPU");
+#endif
+  }
+
+ private:
+  struct Named {
+    std::string name;
+    const void* kernel;
+  };
+  /// As they are timed: without probes.
+  static const std::vector<Named>& named() {
+    static const std::vector<Named> all = [] {
+      std::vector<Named> made;
+      for (const int bytes : {4, 8, 16}) {
+        for (const int loads : {1, 2, 4, 8}) {
+          with_copy(bytes, loads, [&](auto vector, auto count) {
+            made.push_back(
+                {"copy " + std::to_string(bytes) + " x " + std::to_string(loads),
+                 address_of(
+                     SIMT_BACKEND::copy<decltype(vector), decltype(count)::value, simt::NoTape>)});
+          });
+        }
+      }
+      for (int ilp = 1; ilp <= 8; ++ilp) {
+        with_chains(ilp, [&](auto chains) {
+          made.push_back({"fma " + std::to_string(ilp),
+                          address_of(SIMT_BACKEND::fma<decltype(chains)::value, simt::NoTape>)});
+        });
+      }
+      for (const int limit : kRegisterLimits) {
+        with_registers(limit, [&](auto registers) {
+          made.push_back(
+              {"spill " + std::to_string(limit),
+               address_of(SIMT_BACKEND::spill<decltype(registers)::value, simt::NoTape>)});
+        });
+      }
+      return made;
+    }();
+    return all;
   }
 };
 

@@ -162,7 +162,7 @@ lab::Report bench_report(simt::Device& device, lab::Progress& progress, const Be
   Parts parts(device, progress, asked);
   if (asked.quick) {
     lab::leave_out(parts.report, {"bytes in flight", "stalls", "latencies", "multiply-adds",
-                                  "registers", "branches", "tails"});
+                                  "registers", "branches", "tails", "occupancy"});
   }
   climb_copies(parts);
   lab::append(parts.report.checks, parts.ladder.checks());
@@ -180,6 +180,7 @@ lab::Report bench_report(simt::Device& device, lab::Progress& progress, const Be
       {0.9, "timing branches", bench_divergence},
       {0.92, "timing tails", bench_tail},
       {0.94, "pairing warps", bench_sub_partitions},
+      {0.95, "asking for the occupancy", bench_occupancy},
   };
   for (const Part& part : kParts) {
     if (asked.quick) break;

@@ -29,6 +29,7 @@ struct BenchSizes {
   std::size_t copy_bytes = std::size_t{1}
                            << 30;  ///< of the ladder and the curve, read and as many written
   std::vector<int> warps = {1, 2, 4, 8, 12, 16, 24, 32, 48, 64};
+  int occupancy_samples = 500;
   int rounds = 3;
   int longer = 16;  ///< loops of what computes, so that launching it is less than 5 % of the time
   double settle_ms = 600, point_settle_ms = 30;

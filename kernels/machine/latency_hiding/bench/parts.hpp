@@ -67,6 +67,7 @@ void bench_registers(Parts& parts);
 void bench_divergence(Parts& parts);
 void bench_tail(Parts& parts);
 void bench_sub_partitions(Parts& parts);
+void bench_occupancy(Parts& parts);
 
 // ---- what follows from measured points ---------------------------------------------------------------
 

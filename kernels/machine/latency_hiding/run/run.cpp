@@ -214,7 +214,7 @@ void fill_machine(Work& work) {
   if (work.emulated) return;
   machine.device = work.device.info().name;
   work.run.mean_latency = mean_latency_of(work.records, machine.probe_cost);
-  const simt::Resources r = work.kernels.resources(work.device, work.params, work.grid, true);
+  const simt::Resources r = work.kernels.resources(work.device, work.params, work.grid);
   machine.compiled = {r.registers, static_cast<int>(r.static_shared_bytes),
                       static_cast<int>(r.local_bytes), r.blocks_per_multiprocessor};
 }
