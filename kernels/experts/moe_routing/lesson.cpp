@@ -311,7 +311,8 @@ const lab::Lesson& lesson() {
                         {.tokens = 19, .routing = Routing::one_hot},
                         {.tokens = 1}})
           .with_small_bench([](simt::Device& device, lab::Progress& progress) {
-            return bench_report(device, progress, {300, 64, 512, {3, 5}, true});
+            // Tails of more than half of the largest tile, and of less.
+            return bench_report(device, progress, {200, 64, 256, {2, 5}, true});
           })
           .with_replay(replay_of_runs);
   return lesson;

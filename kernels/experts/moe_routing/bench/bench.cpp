@@ -87,9 +87,9 @@ class Bench : public lab::Bench {
     simt::require_capability(device.info(), "the grouped product on BF16 tensor cores", 80);
     const auto all = kernels_.configurations();
     for (int i = 0; i < static_cast<int>(all.size()); ++i) {
-      if (!all[static_cast<std::size_t>(i)].hopper || runs_wgmma(device.info())) {
-        usable_.push_back(i);
-      }
+      const Configuration& one = all[static_cast<std::size_t>(i)];
+      if (one.hopper && !runs_wgmma(device.info())) continue;
+      if (size.width % one.tile_width == 0) usable_.push_back(i);
     }
   }
 
