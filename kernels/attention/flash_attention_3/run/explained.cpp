@@ -180,7 +180,7 @@ void add_clocks(std::vector<Visit>& visits, const std::vector<Event>& events,
 
 std::vector<StepRecord> steps_of(const Notes& notes, const Turn& turn, const TilePlan& plan) {
   std::vector<StepRecord> steps(static_cast<std::size_t>(plan.k_tiles),
-                                StepRecord{0, 0, 0, 0, 0, 0, 0, -1});
+                                StepRecord{{.order = -1}, 0});
   float maximum = -std::numeric_limits<float>::infinity();
   float sum = 0;
   for (int i = 0; i < turn.count(); ++i) {
