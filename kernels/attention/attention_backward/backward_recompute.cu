@@ -86,11 +86,8 @@ struct BackwardTiles {
                                        const A& arrays, const T& tiles) const {
     const std::int64_t row = std::int64_t{from.head} * set.length() + from.first;
     const int there = set.length() - from.first;
-    copy_tile<T::kUnroll>(q(stage), rows_of(arrays.q, row, there, tiles.head_dim, tiles.head_dim),
-                          tiles.block_q, tiles.columns, tiles.threads);
-    copy_tile<T::kUnroll>(d_o(stage),
-                          rows_of(arrays.d_o, row, there, tiles.head_dim, tiles.head_dim),
-                          tiles.block_q, tiles.columns, tiles.threads);
+    copy_rows(q(stage), arrays.q, row, there, tiles.block_q, tiles);
+    copy_rows(d_o(stage), arrays.d_o, row, there, tiles.block_q, tiles);
     const int q_tiles = (set.length() + tiles.block_q - 1) / tiles.block_q;
     const std::int64_t first = (std::int64_t{from.head} * q_tiles + from.tile) * tiles.block_q;
     for (int i = 4 * static_cast<int>(threadIdx.x); i < 2 * tiles.block_q; i += 4 * tiles.threads) {
@@ -144,11 +141,25 @@ __device__ __forceinline__ void mask_keys(float (&s)[kStrips][kFragments][4], co
   }
 }
 
+/// A key's numbers for the chosen query, as they are in registers.
+struct PairRecord {
+  float p, dp, ds;
+};
+template <class Tape>
+__device__ __forceinline__ void note_pair(const Tape& tape, const Place& here, int row, int key,
+                                          int length, const PairRecord& pair) {
+  if (!tape.chosen(here.first_row + row) || key >= length) return;
+  tape.put(kRows, key, pair.p);
+  tape.put(kRows, length + key, pair.dp);
+  tape.put(kRows, 2 * length + key, pair.ds);
+}
+
 /// Turns scores into weights, and dP into dS.
-template <class W, class T>
+template <class Tape, class T>
 __device__ __forceinline__ void weigh(const T&, KeyScores<T>& s, KeyScores<T>& dp,
                                       simt::Shared<const float> terms, const Setting& set,
-                                      int first_query, int first_key, W& witness) {
+                                      int first_query, int first_key, const Tape& tape,
+                                      const Place& here) {
   const Lane me;
   const float to_log2 = set.to_log2();
 #pragma unroll T::kUnroll
@@ -162,12 +173,13 @@ __device__ __forceinline__ void weigh(const T&, KeyScores<T>& s, KeyScores<T>& d
         const float score = s[i][j][e];
         const float weight = simt::exp2_approx(fmaf(score, to_log2, -(e % 2 == 0 ? two.x : two.z)));
         float ds = weight * (dp[i][j][e] - (e % 2 == 0 ? two.y : two.w));  // [step: dS]
-        if constexpr (W::kModifies) {
+        if constexpr (Tape::kRecords) {
           const float t = score * (1 / kSoftcap);
           if (set.mod == ScoreMod::softcap) ds = score == -INFINITY ? 0 : ds * (1 - t * t);
         }
-        witness.pair(first_query + me.column(j, e),
-                     first_key + i * kStrip + e / 2 * 8 + me.lane / 4, weight, dp[i][j][e], ds);
+        note_pair(tape, here, first_query + me.column(j, e),
+                  first_key + i * kStrip + e / 2 * 8 + me.lane / 4, set.length(),
+                  {weight, dp[i][j][e], ds});
         s[i][j][e] = weight;
         dp[i][j][e] = ds;
       }
@@ -193,10 +205,10 @@ __device__ __forceinline__ void put_part(simt::Shared<Bits> ds_tile, int first_r
 }
 
 /// Adds dS·K to the sums of a tile of queries. Each warp takes blocks of 32 columns.
-template <class T, class Sums, class W>
+template <class T, class Sums, class Tape>
 __device__ __forceinline__ void add_query_gradient(const Sums& sums, simt::Shared<Bits> ds_tile,
                                                    simt::Shared<Bits> k_tile, const T& tiles,
-                                                   W& witness) {
+                                                   const Tape& tape, const Place& here) {
   constexpr int kColumns = 32;
   const Lane me;
   const int across = tiles.columns / kColumns;
@@ -215,19 +227,19 @@ __device__ __forceinline__ void add_query_gradient(const Sums& sums, simt::Share
         const int fragment = (strip + i) * (tiles.columns / 8) + first_column / 8 + j;
         add4(sums + (fragment * 32 + me.lane) * 4,
              make_float4(dq[i][j][0], dq[i][j][1], dq[i][j][2], dq[i][j][3]));
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          witness.adds((strip + i) * kStrip + e / 2 * 8 + me.lane / 4,
-                       first_column + me.column(j, e), dq[i][j][e]);
+        for (int half = 0; first_column + me.column(j, 0) == 0 && half < 2; ++half) {
+          const int row = (strip + i) * kStrip + half * 8 + me.lane / 4;
+          if (!tape.chosen(here.first_row + row)) continue;
+          tape.put(kSteps, here.k_tile, StepRecord{{.order = here.order}, dq[i][j][2 * half]});
         }
       }
     }
   }
 }
 
-template <class T, class W>
+template <class T, class Tape>
 __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
-    backward_recompute(BackwardOperands<W> arrays, Setting set, T tiles, W witness) {
+    backward_recompute(BackwardOperands<Tape> arrays, Setting set, T tiles, Tape tape) {
   assume_few_threads();
   const BackwardTiles<T> shared(tiles);
   const KeyTile mine = key_tile(set, tiles.block_k, static_cast<int>(blockIdx.x));
@@ -243,11 +255,12 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
   KeyOutputs<T> dk = {}, dv = {};
   QueryWalk walk = walk_of(set, mine, tiles.block_q, arrays.begins);
   if (walk.there()) {
-    copy_tile<T::kUnroll>(shared.k, rows(arrays.k), tiles.block_k, tiles.columns, tiles.threads);
-    copy_tile<T::kUnroll>(shared.v, rows(arrays.v), tiles.block_k, tiles.columns, tiles.threads);
+    copy_rows(shared.k, arrays.k, kv_row, keys_there, tiles.block_k, tiles);
+    copy_rows(shared.v, arrays.v, kv_row, keys_there, tiles.block_k, tiles);
     shared.copy(0, walk.tile(set, tiles.block_q), set, arrays, tiles);
   }
   simt::cp_async_commit();
+  int visits = 0;
   for (int stage = 0; walk.there(); stage ^= 1) {
     const QueryTile queries = walk.tile(set, tiles.block_q);
     walk.advance();
@@ -258,25 +271,25 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
     simt::cp_async_commit();
     const TileKind kind =
         set.rule.kind(queries.first, queries.last, mine.first, mine.last, arrays.begins);
-    witness.begin(queries, mine.tile, kind);
+    const Place here = begin_visit(tape, set, tiles, queries, mine.tile, visits++, kind);
 #pragma unroll 1
     for (int part = 0; part < tiles.block_q; part += T::part) {
       const auto q_part = shared.q(stage) + part * tiles.columns;
       const auto do_part = shared.d_o(stage) + part * tiles.columns;
       KeyScores<T> s = {}, dp = {};
       multiply_scores(s, shared.k, first_row, q_part, 0, T::part, tiles);  // [step: scores]
-      if constexpr (W::kModifies) {
+      if constexpr (Tape::kRecords) {
         if (set.mod != ScoreMod::none) {
           modify_keys(s, set, queries.head, queries.first + part, mine.first + first_row);
         }
       }
       if (kind != TileKind::full || keys_there < tiles.block_k) {
         mask_keys(s, set.rule, arrays.begins, queries.first + part, mine.first + first_row,
-                  witness.slack());  // [step: mask]
+                  tape.does(Break::mask_off_by_one) ? 1 : 0);  // [step: mask]
       }
       multiply_scores(dp, shared.v, first_row, do_part, 0, T::part, tiles);  // [step: dP]
       const auto terms = shared.terms + 2 * (stage * tiles.block_q + part);
-      weigh<W>(tiles, s, dp, terms, set, part, mine.first + first_row, witness);  // [step: weights]
+      weigh(tiles, s, dp, terms, set, part, mine.first + first_row, tape, here);  // [step: weights]
       multiply_values(dv, s, do_part, 0, T::part, tiles);                         // [step: dV]
       put_part<T::kUnroll>(shared.ds, first_row, part, tiles.block_q, dp);
       multiply_values(dk, dp, q_part, 0, T::part, tiles);  // [step: dK]
@@ -285,8 +298,8 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
     const std::int64_t at =
         (std::int64_t{queries.head} * q_tiles + queries.tile) * tiles.block_q * tiles.columns;
     add_query_gradient(arrays.dq_sums + static_cast<std::ptrdiff_t>(at), shared.ds, shared.k, tiles,
-                       witness);  // [step: dQ]
-    witness.end(0, queries.last - queries.first + 1);
+                       tape, here);  // [step: dQ]
+    end_visit(tape, here, 0, queries.last - queries.first + 1);
   }
   __syncthreads();  // all warps are done with K
   store_strips<T::kUnroll>(rows(arrays.dv), dv, 1, shared.v, tiles.columns);
@@ -295,9 +308,9 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
 }
 
 /// dQ from its sums: one warp per strip of 16 queries, `padded` queries per head, through shared memory.
-template <class W>
+template <class Tape>
 __global__ void __launch_bounds__(kRowThreads)
-    round_query_gradient(BackwardOperands<W> arrays, Setting set, int head_dim, int columns,
+    round_query_gradient(BackwardOperands<Tape> arrays, Setting set, int head_dim, int columns,
                          int padded) {
   const auto tile = simt::dynamic_shared<Bits>(kRowThreads / 32 * kStrip * columns, 0, "dQ tile");
   const Lane me;
@@ -308,7 +321,8 @@ __global__ void __launch_bounds__(kRowThreads)
   const int first = static_cast<int>(strip % strips) * kStrip;
   const auto from = arrays.dq_sums + static_cast<std::ptrdiff_t>(strip * kStrip * columns);
   const int row = me.warp * kStrip + me.lane / 4;
-#pragma unroll(W::kUnroll < 4 ? W::kUnroll : 4)
+  constexpr int kUnroll = Tape::kRecords ? kNever : 4;
+#pragma unroll kUnroll
   for (int j = 0; j < columns / 8; ++j) {
     const auto at = from + (j * 32 + me.lane) * 4;
     ask(at, 0, 16);

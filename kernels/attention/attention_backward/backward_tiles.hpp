@@ -47,10 +47,10 @@ template <class T>
 using KeyOutputs = float[T::strips][T::kMostColumns / 8][4];
 
 /// A kernel's arrays.
-template <class W>
+template <class Tape>
 struct BackwardOperands {
   template <class T>
-  using Array = typename W::template Array<T>;
+  using Array = ArrayOf<Tape, T>;
 
   Array<const Bits> q, k, v, o, d_o;
   simt::Global<const int> begins;
@@ -183,9 +183,9 @@ __device__ __forceinline__ void store_strips(const Rows<To>& to,
 /// Each query's log-sum-exp, to base 2, with its sum of dO ∘ O; and zeros, where blocks will add up dQ. Eight lanes
 /// per row, `padded` rows per head: rows beyond the length, and queries that see no key, get infinity, so that
 /// 2^(score − it) is 0.
-template <class W>
+template <class Tape>
 __global__ void __launch_bounds__(kRowThreads)
-    output_times_gradient(BackwardOperands<W> arrays, Setting set, int head_dim, int padded,
+    output_times_gradient(BackwardOperands<Tape> arrays, Setting set, int head_dim, int padded,
                           int sums) {
   const int part = static_cast<int>(threadIdx.x % 8);
   const int row =

@@ -43,73 +43,45 @@ void check_backward(const simt::DeviceInfo& device, const Task& task, int block_
 // ---- one pass -----------------------------------------------------------------------------------------
 
 /// All kernels; asked for resources, the one that makes dK answers.
-template <class T, class W>
-void start_backward(const Call& call, const Task& task, const BackwardOperands<W>& arrays,
-                    const T& tiles, const W& witness) {
+template <class T, class Tape>
+void start_backward(const Call& call, const Task& task, const BackwardOperands<Tape>& arrays,
+                    const T& tiles, const Tape& tape) {
   const TileSize size{tiles.block_q, tiles.block_k, tiles.columns};
   const std::int64_t padded = padded_rows(task, tiles.block_q);
   const auto multiply = [&] {
     call("backward_recompute", task.kv_heads * simt::blocks_for(task.length(), tiles.block_k),
-         tiles.threads, backward_shared_bytes(size), backward_recompute<T, W>, arrays,
-         setting_of(task), tiles, witness);
+         tiles.threads, backward_shared_bytes(size), backward_recompute<T, Tape>, arrays,
+         setting_of(task), tiles, tape);
   };
   if (call.resources != nullptr) return multiply();
   call("output_times_gradient", simt::blocks_for(task.heads * padded, kRowThreads / 8), kRowThreads,
-       0, output_times_gradient<W>, arrays, setting_of(task), task.head_dim,
+       0, output_times_gradient<Tape>, arrays, setting_of(task), task.head_dim,
        static_cast<int>(padded), tiles.columns);
   multiply();
   call("round_query_gradient", simt::blocks_for(task.heads * padded / kStrip, kRowThreads / 32),
        kRowThreads, bytes_of_numbers(kRowThreads / 32 * kStrip * tiles.columns),
-       round_query_gradient<W>, arrays, setting_of(task), task.head_dim, tiles.columns,
+       round_query_gradient<Tape>, arrays, setting_of(task), task.head_dim, tiles.columns,
        static_cast<int>(padded));
+}
+
+template <class Tape>
+BackwardOperands<Tape> operands(const Arrays& a, const Tape& tape) {
+  const auto of = [&](auto span, Tensor tensor) { return array_for(tape, span, tensor); };
+  return {of(a.q, Tensor::q),     of(a.k, Tensor::k),     of(a.v, Tensor::v),
+          of(a.o, Tensor::o),     of(a.d_o, Tensor::d_o), simt::global(a.begins, "begins"),
+          of(a.lse, Tensor::lse), of(a.terms, Tensor::d), of(a.dq_sums, Tensor::dq_sums),
+          of(a.dq, Tensor::dq),   of(a.dk, Tensor::dk),   of(a.dv, Tensor::dv)};
 }
 
 // ---- explained ----------------------------------------------------------------------------------------
 
-BackwardOperands<Explained> counted(const Arrays& a, simt::Span<unsigned long long> asked) {
-  const auto count = [&](auto span, Tensor tensor, const char* name) {
-    using T = std::remove_pointer_t<decltype(span.data)>;
-    return Counted<T>{simt::global(span, name),
-                      simt::global(asked, "asked") + 2 * static_cast<int>(tensor)};
-  };
-  return {count(a.q, Tensor::q, "Q"),
-          count(a.k, Tensor::k, "K"),
-          count(a.v, Tensor::v, "V"),
-          count(a.o, Tensor::o, "O"),
-          count(a.d_o, Tensor::d_o, "dO"),
-          simt::global(a.begins, "begins"),
-          count(a.lse, Tensor::lse, "lse"),
-          count(a.terms, Tensor::d, "D"),
-          count(a.dq_sums, Tensor::dq_sums, "dQ sums"),
-          count(a.dq, Tensor::dq, "dQ"),
-          count(a.dk, Tensor::dk, "dK"),
-          count(a.dv, Tensor::dv, "dV")};
-}
-
 void explain_backward(simt::Device& device, const TilePlan& plan, const Task& task, Break broken,
                       const Arrays& arrays, const Records& records) {
   check_backward(device.info(), task, plan.block_q, plan.columns, arrays);
-  const std::size_t visits = static_cast<std::size_t>(task.heads) *
-                             static_cast<std::size_t>(plan.q_tiles) *
-                             static_cast<std::size_t>(plan.k_tiles);
-  if (records.visits.count != visits || records.asked.count != 2 * kTensors ||
-      records.rows.count != std::size_t{3} * static_cast<std::size_t>(task.length()) ||
-      plan.head_dim != task.head_dim) {
-    throw Error("attention-backward: the plan and its records do not belong to the task");
-  }
   const AnyKeyTiles tiles{plan.block_q, plan.block_k, plan.columns, plan.head_dim,
                           plan.block_k / kStrip * 32};
-  const Explained witness{simt::global(records.visits, "visits"),
-                          simt::global(records.steps, "steps"),
-                          plan.q_tiles,
-                          plan.k_tiles,
-                          records.head,
-                          records.query,
-                          records.component,
-                          task.length(),
-                          broken,
-                          simt::global(records.rows, "rows")};
-  start_backward(Call{device}, task, counted(arrays, records.asked), tiles, witness);
+  const simt::Tape tape = tape_of(records, task, broken);
+  start_backward(Call{device}, task, operands(arrays, tape), tiles, tape);
 }
 
 // ---- timed --------------------------------------------------------------------------------------------
@@ -142,13 +114,6 @@ void with_configuration(int number, Run run) {
 }
 static_assert(kConfigurationCount == 2);
 
-BackwardOperands<Timed> plain(const Arrays& a) {
-  return {simt::global(a.q, "Q"),     simt::global(a.k, "K"),     simt::global(a.v, "V"),
-          simt::global(a.o, "O"),     simt::global(a.d_o, "dO"),  simt::global(a.begins, "begins"),
-          simt::global(a.lse, "lse"), simt::global(a.terms, "D"), simt::global(a.dq_sums, "sums"),
-          simt::global(a.dq, "dQ"),   simt::global(a.dk, "dK"),   simt::global(a.dv, "dV")};
-}
-
 class KernelsHere final : public Kernels {
  public:
   void explain(simt::Device& device, const TilePlan& plan, const Task& task, Break broken,
@@ -166,7 +131,8 @@ class KernelsHere final : public Kernels {
         throw Error("attention-backward: this configuration has head dimension " +
                     std::to_string(tiles.head_dim) + " and no score modifier");
       }
-      start_backward(Call{device}, task, plain(arrays), tiles, Timed{});
+      const simt::NoTape none;
+      start_backward(Call{device}, task, operands(arrays, none), tiles, none);
     });
   }
 
@@ -174,7 +140,8 @@ class KernelsHere final : public Kernels {
     simt::Resources r;
     with_configuration(configuration, [&](const auto& tiles) {
       const Task task{{Mask::none, 1, 0, 0}, 1, 1, tiles.head_dim, ScoreMod::none};
-      start_backward(Call{device, &r}, task, BackwardOperands<Timed>{}, tiles, Timed{});
+      start_backward(Call{device, &r}, task, BackwardOperands<simt::NoTape>{}, tiles,
+                     simt::NoTape{});
     });
     return r;
   }

@@ -60,18 +60,18 @@ __device__ __forceinline__ void store_four(const To& to, const float4& four) {
 
 /// The warp's 16 keys: their scores, their weights relative to the tile's own maximum, and their part of O, all
 /// to the board.
-template <class T, class A, class W>
+template <class T, class A, class Tape>
 __device__ __forceinline__ void weigh_strip(const StripBoard& board, simt::Shared<Bits> q_tile,
                                             int strip, simt::Shared<Bits> k_tile,
                                             simt::Shared<Bits> v_tile, const Setting& set,
                                             const A& arrays, int head, int first_query,
                                             int first_key, bool full, const T& tiles,
-                                            const W& witness) {
+                                            const Tape& tape) {
   const Lane me;
   const int keys = me.warp * kStrip;  // the warp's first, in the tile
   float s[1][2][4] = {};
   multiply_scores(s, q_tile, strip * kStrip, k_tile, keys, kStrip, tiles);  // [step: scores]
-  modify_and_mask(s, set, arrays, head, first_query, first_key + keys, kStrip, full, witness);
+  modify_and_mask(s, set, arrays, head, first_query, first_key + keys, kStrip, full, tape);
 #pragma unroll T::kUnroll
   for (int half = 0; half < 2; ++half) {
     const float mine = fmaxf(fmaxf(s[0][0][2 * half], s[0][0][2 * half + 1]),
@@ -83,7 +83,7 @@ __device__ __forceinline__ void weigh_strip(const StripBoard& board, simt::Share
 #pragma unroll T::kUnroll
   for (int half = 0; half < 2; ++half) {
     const int row = half * 8 + me.lane / 4;
-    const float reference = reference_of(board.max_of(row), set.to_log2());
+    const float reference = simt::softmax_reference(board.max_of(row)) * set.to_log2();
     float sum = 0;
 #pragma unroll T::kUnroll
     for (int j = 0; j < 2; ++j) {
@@ -110,35 +110,41 @@ __device__ __forceinline__ void weigh_strip(const StripBoard& board, simt::Share
 }
 
 /// Rescales m and ℓ of the strip's rows to their new maximum, one thread per row.
-template <class A, class W>
+template <class A, class Tape>
 __device__ __forceinline__ void rescale_rows(const StripBoard& board, const A& arrays,
                                              std::ptrdiff_t first, int rows, int strip,
-                                             float to_natural, W& witness) {
+                                             float to_natural, const Tape& tape,
+                                             const Place& here) {
   const int row = static_cast<int>(threadIdx.x);
   if (row >= rows) return;
   const float tile_max = board.max_of(row) * to_natural;
   const float tile_sum = board.sum_of(row);
   const float m_before = load(arrays.m + (first + row));
   const float l_before = load(arrays.l + (first + row));
-  const float m_after = fmaxf(m_before, tile_max);
-  const float reference = reference_of(m_after, kLog2e);
-  const float old = witness.rescale(simt::exp2_approx(m_before * kLog2e - reference));
-  const float now = simt::exp2_approx(tile_max * kLog2e - reference);
+  float m_after = m_before;
+  const auto step = simt::raise_maximum<simt::BinaryExp>(m_after, tile_max, kLog2e);
+  const float old = tape.does(Break::skip_rescale) ? 1.0f : step.rescale;
+  const float now = step.weight(tile_max, kLog2e);
   const float l_after = fmaf(old, l_before, now * tile_sum);
   store(arrays.m + (first + row), m_after);
   store(arrays.l + (first + row), l_after);
   const float inverse = l_after > 0 ? 1 / l_after : 0;
   board.factors[row] = old * l_before * inverse;
   board.factors[kStrip + row] = now * inverse;
-  witness.row(strip * kStrip + row,
-              {tile_max, m_before, m_after, old, now * tile_sum, l_after, 0, 0});
+  note_step(tape, here, strip * kStrip + row,
+            {{.tile_max = tile_max,
+              .m_before = m_before,
+              .m_after = m_after,
+              .rescale = old,
+              .tile_sum = now * tile_sum,
+              .l = l_after}});
 }
 
 /// O = old factor · O + new factor · the warps' parts.
-template <class To, class T, class W>
+template <class To, class T, class Tape>
 __device__ __forceinline__ void add_parts(const StripBoard& board, const To& sums,
                                           std::ptrdiff_t first, int rows, int strip, const T& tiles,
-                                          W& witness) {
+                                          const Tape& tape, const Place& here) {
   const int fours = tiles.head_dim / 4;
   for (int i = static_cast<int>(threadIdx.x); i < rows * fours; i += tiles.threads) {
     const int row = i / fours;
@@ -159,7 +165,7 @@ __device__ __forceinline__ void add_parts(const StripBoard& board, const To& sum
     o = make_float4(fmaf(old, o.x, now * part.x), fmaf(old, o.y, now * part.y),
                     fmaf(old, o.z, now * part.z), fmaf(old, o.w, now * part.w));
     store_four(place, o);  // [step: output]
-    witness.component_of(strip * kStrip + row, column, o);
+    if (column == 0) note_output(tape, here, strip * kStrip + row, o.x);
   }
 }
 
@@ -199,9 +205,9 @@ __device__ __forceinline__ void end_head(const A& arrays, const Setting& set, st
   }
 }
 
-template <class T, class W>
+template <class T, class Tape>
 __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
-    flash_1(Operands<W> arrays, Setting set, T tiles, W witness) {
+    flash_1(Operands<Tape> arrays, Setting set, T tiles, Tape tape) {
   const int k_size = tiles.block_k * tiles.columns;
   const int q_size = tiles.block_q * tiles.columns;
   const auto k_tile = simt::dynamic_shared<Bits>(k_size, 0, "K tile");
@@ -213,44 +219,38 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
   const std::ptrdiff_t first_row = static_cast<std::ptrdiff_t>(head) * set.length();
   const std::ptrdiff_t kv_row = static_cast<std::ptrdiff_t>(set.kv_head(head)) * set.length();
   begin_head(arrays, set, first_row, tiles);
+  int visits = 0;
   for (int first_key = 0, key_tile = 0; first_key < set.length();
        first_key += tiles.block_k, ++key_tile) {
     const int last_key = min(first_key + tiles.block_k, set.length()) - 1;
     const int keys = set.length() - first_key;
-    copy_tile<T::kUnroll>(
-        k_tile, rows_of(arrays.k, kv_row + first_key, keys, tiles.head_dim, tiles.head_dim),
-        tiles.block_k, tiles.columns, tiles.threads);
-    copy_tile<T::kUnroll>(
-        v_tile, rows_of(arrays.v, kv_row + first_key, keys, tiles.head_dim, tiles.head_dim),
-        tiles.block_k, tiles.columns, tiles.threads);
+    copy_rows(k_tile, arrays.k, kv_row + first_key, keys, tiles.block_k, tiles);
+    copy_rows(v_tile, arrays.v, kv_row + first_key, keys, tiles.block_k, tiles);
     for (int first = 0, tile = 0; first < set.length(); first += tiles.block_q, ++tile) {
       const QueryTile mine{head, tile, first, min(first + tiles.block_q, set.length()) - 1};
       const TileKind kind =
           set.rule.kind(mine.first, mine.last, first_key, last_key, arrays.begins);
       if (kind == TileKind::skipped) continue;
-      copy_tile<T::kUnroll>(q_tile,
-                            rows_of(arrays.q, first_row + first, set.length() - first,
-                                    tiles.head_dim, tiles.head_dim),
-                            tiles.block_q, tiles.columns, tiles.threads);
+      copy_rows(q_tile, arrays.q, first_row + first, set.length() - first, tiles.block_q, tiles);
       simt::cp_async_commit();
       simt::cp_async_wait<0>();
       // All threads' copies of the tiles must have landed, and the initial O, m and ℓ must be in memory.
       __syncthreads();
-      witness.begin(mine, key_tile, kind);
+      const Place here = begin_visit(tape, set, tiles, mine, key_tile, visits++, kind);
       for (int strip = 0; strip < tiles.block_q / kStrip; ++strip) {
         const int query = first + strip * kStrip;
         const int rows = min(set.length() - query, kStrip);
         if (rows <= 0) break;
         weigh_strip(board, q_tile, strip, k_tile, v_tile, set, arrays, head, query, first_key,
-                    kind == TileKind::full, tiles, witness);
-        rescale_rows(board, arrays, first_row + query, rows, strip, set.to_natural,
-                     witness);  // [step: rescale]
+                    kind == TileKind::full, tiles, tape);
+        rescale_rows(board, arrays, first_row + query, rows, strip, set.to_natural, tape,
+                     here);  // [step: rescale]
         // All rows' factors are written, and maxima are no longer read: the next strip's may be written.
         __syncthreads();
-        add_parts(board, arrays.o_sums, first_row + query, rows, strip, tiles, witness);
+        add_parts(board, arrays.o_sums, first_row + query, rows, strip, tiles, tape, here);
       }
       const int rows = mine.last - mine.first + 1;
-      witness.end(rows, rows);
+      end_visit(tape, here, rows, rows);
     }
     simt::cp_async_wait<0>();
     __syncthreads();  // all are done with the tiles of keys

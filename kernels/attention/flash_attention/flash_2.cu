@@ -31,9 +31,9 @@ __device__ __forceinline__ void write_scores(const Scores<T>& s, const Setting& 
   }
 }
 
-template <class T, class W>
+template <class T, class Tape>
 __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
-    flash_2(Operands<W> arrays, Setting set, T tiles, W witness) {
+    flash_2(Operands<Tape> arrays, Setting set, T tiles, Tape tape) {
   const int q_size = tiles.block_q * tiles.columns;
   const int k_size = tiles.block_k * tiles.columns;
   const auto q_tile = simt::dynamic_shared<Bits>(q_size, 0, "Q tile");
@@ -50,21 +50,16 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
     const int first = tile * tiles.block_k;
     const int there = set.length() - first;
     const auto to = kv_tiles + stage * 2 * k_size;
-    copy_tile<T::kUnroll>(to,
-                          rows_of(arrays.k, kv_row + first, there, tiles.head_dim, tiles.head_dim),
-                          tiles.block_k, tiles.columns, tiles.threads);
-    copy_tile<T::kUnroll>(to + k_size,
-                          rows_of(arrays.v, kv_row + first, there, tiles.head_dim, tiles.head_dim),
-                          tiles.block_k, tiles.columns, tiles.threads);
+    copy_rows(to, arrays.k, kv_row + first, there, tiles.block_k, tiles);
+    copy_rows(to + k_size, arrays.v, kv_row + first, there, tiles.block_k, tiles);
   };
 
   Outputs<T> o = {};
   RowStats<T::strips> stats;
-  int tile = seen.next(0);
+  int tile = seen.next(0), visits = 0;
   if (tile < seen.end) {
-    const auto queries = rows_of(arrays.q, std::int64_t{mine.head} * set.length() + mine.first,
-                                 set.length() - mine.first, tiles.head_dim, tiles.head_dim);
-    copy_tile<T::kUnroll>(q_tile, queries, tiles.block_q, tiles.columns, tiles.threads);
+    copy_rows(q_tile, arrays.q, std::int64_t{mine.head} * set.length() + mine.first,
+              set.length() - mine.first, tiles.block_q, tiles);
     copy(tile, 0);
   }
   simt::cp_async_commit();
@@ -77,19 +72,19 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
     simt::cp_async_commit();
     const int first_key = tile * tiles.block_k;
     const bool full = seen.full(tile);
-    witness.begin(mine, tile, full ? TileKind::full : TileKind::partial);
+    const Place here = begin_visit(tape, set, tiles, mine, tile, visits++,
+                                   full ? TileKind::full : TileKind::partial);
     const auto k_tile = kv_tiles + stage * 2 * k_size;
     Scores<T> s = {};
     multiply_scores(s, q_tile, first_row, k_tile, 0, tiles.block_k, tiles);  // [step: scores]
     modify_and_mask(s, set, arrays, mine.head, mine.first + first_row, first_key, tiles.block_k,
-                    full,
-                    witness);  // [step: mask]
-    if (witness.materializes()) write_scores(s, set, arrays, mine, first_key, tiles);
-    online_softmax(s, o, stats, set.to_log2(), tiles, witness);       // [step: softmax]
+                    full, tape);  // [step: mask]
+    if (tape.does(Break::materialize)) write_scores(s, set, arrays, mine, first_key, tiles);
+    online_softmax(s, o, stats, set, tiles, tape, here);              // [step: softmax]
     multiply_values(o, s, k_tile + k_size, 0, tiles.block_k, tiles);  // [step: values]
     tile = next;
-    witness.output(o);
-    witness.end(0, tile < seen.end ? 0 : mine.last - mine.first + 1);
+    note_outputs(tape, here, o);
+    end_visit(tape, here, 0, tile < seen.end ? 0 : mine.last - mine.first + 1);
   }
   finish(o, stats, q_tile, mine, set, arrays, tiles);  // [step: output]
 }

@@ -8,9 +8,9 @@
 namespace tilestep::flash_attention {
 namespace {
 
-lab::Report run(const Params& params, simt::Device& device, lab::Progress& progress) {
+lab::Report run(const Choices& choices, simt::Device& device, lab::Progress& progress) {
   simt::require_capability(device.info(), "flash-attention", kLeastCapability);
-  return report_of(run_of(params, device, progress));
+  return report_of(run_of(choices.params(), device, progress));
 }
 
 const lab::Replay& replay_of_runs() {
@@ -22,7 +22,7 @@ const lab::Replay& replay_of_runs() {
 
 const lab::Lesson& lesson() {
   static const auto lesson =
-      lab::LessonOf<Params>(
+      lab::LessonOf<Choices>(
           kLesson,
           "No score needs storing: a tile of them, a maximum and a sum per row are enough.",
           knob_table(), run, bench_report, "steps")
@@ -38,42 +38,33 @@ const lab::Lesson& lesson() {
                {"window",
                 "In a long sequence each query sees the last keys and the first few: most tiles "
                 "are never fetched.",
-                {.seq = 512, .heads = 1, .mask = Mask::sliding_window, .sinks = 4}},
+                {.seq = 512, .heads = 1, .mask = Sees::sliding_window, .sinks = 4}},
                {"no-rescale",
                 "The maximum rises, but O and the sum keep their old scale: weights that should "
                 "have shrunk count in full.",
                 {.broken = Break::skip_rescale}}})
           .with_trials({{.variant = Variant::naive, .seq = 50},
-                        {.variant = Variant::naive, .seq = 75, .mask = Mask::prefix, .window = 20},
-                        {.variant = Variant::flash_1, .seq = 50, .heads = 4, .kv_heads = 2},
+                        {.variant = Variant::naive, .seq = 75, .mask = Sees::prefix},
+                        {.variant = Variant::flash_1, .seq = 50, .heads = 4},
                         {.variant = Variant::flash_1,
-                         .seq = 75,
-                         .mask = Mask::sliding_window,
-                         .window = 9,
-                         .block_q = Edge::t64,
-                         .block_k = Edge::t16},
-                        {.seq = 75,
-                         .heads = 4,
-                         .kv_heads = 2,
-                         .head_dim = HeadDim::d80,
-                         .score_mod = ScoreMod::alibi},
-                        {.seq = 75,
-                         .mask = Mask::sliding_window,
-                         .window = 9,
+                         .seq = 150,
+                         .heads = 1,
+                         .mask = Sees::sliding_window,
+                         .tile = tile_of(Edge::t64, Edge::t16)},
+                        {.seq = 75, .heads = 4, .head_dim = HeadDim::d80, .mask = Sees::alibi},
+                        {.seq = 150,
+                         .heads = 1,
+                         .mask = Sees::sliding_window,
                          .sinks = 3,
-                         .block_q = Edge::t64,
-                         .block_k = Edge::t16},
-                        {.seq = 50, .mask = Mask::none, .score_mod = ScoreMod::softcap},
-                        {.seq = 100, .mask = Mask::document},
+                         .tile = tile_of(Edge::t64, Edge::t16)},
+                        {.seq = 50, .mask = Sees::softcap},
+                        {.seq = 50, .mask = Sees::none},
+                        {.seq = 100, .mask = Sees::document},
+                        {.seq = 75, .head_dim = HeadDim::d64, .dtype = ScoreFormat::fp8},
                         {.seq = 75,
                          .head_dim = HeadDim::d64,
-                         .dtype = DataType::fp8,
-                         .data = Data::outliers},
-                        {.seq = 75,
-                         .head_dim = HeadDim::d64,
-                         .mask = Mask::none,
-                         .dtype = DataType::int8,
-                         .smooth_k = false}})
+                         .mask = Sees::none,
+                         .dtype = ScoreFormat::int8_with_mean}})
           .with_replay(replay_of_runs);
   return lesson;
 }

@@ -20,12 +20,7 @@ namespace tilestep::flash_attention {
 
 /// Naive takes the maximum and the sum of the whole row at once: its steps are the tiles of scores from left to right,
 /// and of the numbers only `tile_max` is there (from the scores that it stored); the rest is 0.
-struct Step : attention::SoftmaxStep {
-  /// The chosen component of O so far: not yet divided by ℓ; flash-1 divides at every visit. 0 unless
-  /// `Trace::o_recorded`.
-  float o = 0;
-  bool operator==(const Step&) const = default;
-};
+using Step = attention::StepRecord;
 
 struct Answer : attention::Answer {
   /// [steps] the chosen component of softmax over the keys seen so far, in double.

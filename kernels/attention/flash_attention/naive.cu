@@ -13,9 +13,9 @@
 
 namespace tilestep::flash_attention::SIMT_BACKEND {
 
-template <class T, class W>
+template <class T, class Tape>
 __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
-    scores_to_memory(Operands<W> arrays, Setting set, T tiles, W witness) {
+    scores_to_memory(Operands<Tape> arrays, Setting set, T tiles, Tape tape) {
   const int q_size = tiles.block_q * tiles.columns;
   const int k_size = tiles.block_k * tiles.columns;
   const auto q_tile = simt::dynamic_shared<Bits>(q_size, 0, "Q tile");
@@ -29,16 +29,12 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
   const int first_key = tile * tiles.block_k;
   const int last_key = min(first_key + tiles.block_k, set.length()) - 1;
   const TileKind kind = set.rule.kind(mine.first, mine.last, first_key, last_key, arrays.begins);
-  witness.begin(mine, tile, kind);
+  const Place here = begin_visit(tape, set, tiles, mine, tile, 0, kind);
 
   const std::int64_t q_row = std::int64_t{mine.head} * set.length() + mine.first;
   const std::int64_t k_row = std::int64_t{set.kv_head(mine.head)} * set.length() + first_key;
-  copy_tile<T::kUnroll>(
-      q_tile, rows_of(arrays.q, q_row, set.length() - mine.first, tiles.head_dim, tiles.head_dim),
-      tiles.block_q, tiles.columns, tiles.threads);
-  copy_tile<T::kUnroll>(
-      k_tile, rows_of(arrays.k, k_row, set.length() - first_key, tiles.head_dim, tiles.head_dim),
-      tiles.block_k, tiles.columns, tiles.threads);
+  copy_rows(q_tile, arrays.q, q_row, set.length() - mine.first, tiles.block_q, tiles);
+  copy_rows(k_tile, arrays.k, k_row, set.length() - first_key, tiles.block_k, tiles);
   simt::cp_async_commit();
   simt::cp_async_wait<0>();
   __syncthreads();  // all threads' copies of the tiles must have landed
@@ -48,7 +44,7 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
   Scores<T> s = {};
   multiply_scores(s, q_tile, first_row, k_tile, 0, tiles.block_k, tiles);  // [step: scores]
   modify_and_mask(s, set, arrays, mine.head, mine.first + first_row, first_key, tiles.block_k,
-                  kind == TileKind::full, witness);
+                  kind == TileKind::full, tape);
 #pragma unroll T::kUnroll
   for (int i = 0; i < T::strips; ++i) {
     put_strip<T::kUnroll>(s_tile, first_row + i * kStrip, tiles.block_k, s[i], set.to_natural,
@@ -60,7 +56,7 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
       arrays.s + static_cast<std::ptrdiff_t>(q_row * pitch + first_key), set.length() - mine.first,
       pitch, pitch - first_key};
   store_rows(to, s_tile, first_row, T::strips * kStrip, tiles.block_k);  // [step: stores]
-  witness.end(0, 0);
+  end_visit(tape, here, 0, 0);
 }
 
 /// The maximum or the sum over all threads of the block, through shared memory.
@@ -76,8 +72,9 @@ __device__ __forceinline__ float of_block(float x, Combine combine) {
   return x;
 }
 
-template <class W>
-__global__ void __launch_bounds__(kSoftmaxThreads) softmax_rows(Operands<W> arrays, Setting set) {
+template <class Tape>
+__global__ void __launch_bounds__(kSoftmaxThreads)
+    softmax_rows(Operands<Tape> arrays, Setting set) {
   const int pitch = score_pitch(set.length());
   const auto row = simt::dynamic_shared<Bits>(pitch, 0, "row of scores");
   const std::ptrdiff_t number = blockIdx.x;
@@ -101,7 +98,7 @@ __global__ void __launch_bounds__(kSoftmaxThreads) softmax_rows(Operands<W> arra
     }
   });
   largest = of_block(largest, [](float a, float b) { return fmaxf(a, b); });
-  const float reference = reference_of(largest, kLog2e);
+  const float reference = simt::softmax_reference(largest) * kLog2e;
   float sum = 0;
   each([&](int at) {
     for (int i = 0; i < Bf16::kChunk; i += 2) {
@@ -177,15 +174,13 @@ struct WeightStages {
                        set.length() - mine.first, pitch, pitch - first_key};
     copy_tile<T::kUnroll>(weights(stage), from, tiles.block_q, tiles.block_k, tiles.threads);
     const std::int64_t v_row = std::int64_t{set.kv_head(mine.head)} * set.length() + first_key;
-    copy_tile<T::kUnroll>(
-        values(stage), rows_of(v, v_row, set.length() - first_key, tiles.head_dim, tiles.head_dim),
-        tiles.block_k, tiles.columns, tiles.threads);
+    copy_rows(values(stage), v, v_row, set.length() - first_key, tiles.block_k, tiles);
   }
 };
 
-template <class T, class W>
+template <class T, class Tape>
 __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
-    weights_times_values(Operands<W> arrays, Setting set, T tiles, W witness) {
+    weights_times_values(Operands<Tape> arrays, Setting set, T tiles, Tape tape) {
   const WeightStages<T> stages(tiles);
   const QueryTile mine = query_tile(set, tiles.block_q, static_cast<int>(blockIdx.x));
   const int k_tiles = (set.length() + tiles.block_k - 1) / tiles.block_k;
@@ -198,7 +193,6 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
     __syncthreads();
     if (tile + 1 < k_tiles) stages.copy((tile + 1) % 2, arrays.p, arrays.v, set, mine, tile + 1);
     simt::cp_async_commit();
-    witness.resume(mine, tile);
     Scores<T> p;
     read_strips(p, stages.weights(tile % 2), tiles);
     multiply_values(o, p, stages.values(tile % 2), 0, tiles.block_k,
@@ -208,7 +202,8 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
 #pragma unroll T::kUnroll
   for (int i = 0; i < T::strips; ++i) ones[i][0] = ones[i][1] = 1;
   store_output(o, ones, stages.output, mine, set, arrays, tiles);  // [step: output]
-  witness.end(0, mine.last - mine.first + 1);
+  count_rows(tape, place_of(set, tiles, mine, k_tiles - 1, 0, TileKind::full), 0,
+             mine.last - mine.first + 1);
 }
 
 }  // namespace tilestep::flash_attention::SIMT_BACKEND

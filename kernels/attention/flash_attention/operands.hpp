@@ -12,10 +12,10 @@ using namespace attention::SIMT_BACKEND;
 using attention::SIMT_BACKEND::online_softmax;  // and not the lesson of that name
 
 /// A kernel's arrays; an explained kernel counts the bytes it requests from them.
-template <class W>
+template <class Tape>
 struct Operands {
   template <class T>
-  using Array = typename W::template Array<T>;
+  using Array = ArrayOf<Tape, T>;
 
   Array<const Bits> q, k, v;
   simt::Global<const int> begins;

@@ -55,6 +55,7 @@ constexpr bool is_quantized(DataType type) {
   return type == DataType::fp8 || type == DataType::int8;
 }
 
+/// What the kernels are run with.
 struct Params {
   Variant variant = Variant::flash_2;
   int seq = 256;
@@ -79,9 +80,42 @@ struct Params {
 /// The kernels' task.
 Task task_of(const Params& params);
 
-/// The knobs, bound to Params: variant seq heads kv_heads head_dim mask window sinks score_mod block_q
-/// block_k dtype smooth_k data break seed. Impossible combinations are refused with the possible values.
-const lab::KnobTable<Params>& knob_table();
+// ---- knobs --------------------------------------------------------------------------------------------
+
+/// A mask, or what a causal one may do to scores besides.
+enum class Sees { none, causal, sliding_window, document, prefix, alibi, softcap };
+constexpr auto names_of(Sees) {
+  return std::to_array<std::string_view>(
+      {"none", "causal", "sliding-window", "document", "prefix", "alibi", "softcap"});
+}
+/// How Q and K are multiplied. K loses its mean before it is quantized, or keeps it.
+enum class ScoreFormat { bf16, fp8, int8, fp8_with_mean, int8_with_mean };
+constexpr auto names_of(ScoreFormat) {
+  return std::to_array<std::string_view>(
+      {"bf16", "fp8", "int8", "fp8-with-mean", "int8-with-mean"});
+}
+/// "16x16", "16x32" …: queries and keys of a tile.
+constexpr int tile_of(Edge queries, Edge keys) {
+  return static_cast<int>(queries) * static_cast<int>(count_of<Edge>()) + static_cast<int>(keys);
+}
+
+/// The knobs: variant seq heads head_dim mask sinks tile dtype break query.
+struct Choices {
+  Variant variant = Variant::flash_2;
+  int seq = 256, heads = 2;
+  HeadDim head_dim = HeadDim::d32;
+  Sees mask = Sees::causal;
+  int sinks = 0;
+  int tile = tile_of(Edge::t32, Edge::t32);
+  ScoreFormat dtype = ScoreFormat::bf16;
+  Break broken = Break::none;
+  int query = 225;
+
+  /// Two heads of Q share one of K and V if their number is even; K has outliers where it is quantized.
+  Params params() const;
+};
+/// Impossible combinations are refused with the possible values.
+const lab::KnobTable<Choices>& knob_table();
 
 /// The dispatcher's choice for Params, in words where it differs from the request.
 struct Plan : TilePlan {

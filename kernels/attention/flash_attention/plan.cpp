@@ -20,10 +20,6 @@ Variant runs_as(const Params& params) {
 
 // ---- what must hold between knobs -------------------------------------------------------------------
 
-void check_heads(const Params& params) {
-  attention::check_heads(params.heads, params.kv_heads);
-}
-
 /// Scores in 8 bits: head dimensions 64 and 128, whatever the rung, mask and modifier.
 void check_quantized(const Params& params) {
   if (!is_quantized(params.dtype)) return;
@@ -62,6 +58,22 @@ void check_naive_row(const Params& params) {
   lab::refuse_with("seq", std::int64_t{params.seq},
                    "variant = naive, whose softmax holds a row of scores in shared memory",
                    fmt::format("1–{}", most), std::int64_t{most});
+}
+
+void check(const Params& params) {
+  check_quantized(params);
+  check_naive_row(params);
+  check_break(params);
+}
+
+std::vector<std::string> tile_names() {
+  std::vector<std::string> names;
+  for (const Edge queries : all_of<Edge>()) {
+    for (const Edge keys : all_of<Edge>()) {
+      names.push_back(fmt::format("{}x{}", name_of(queries), name_of(keys)));
+    }
+  }
+  return names;
 }
 
 // ---- tiles -------------------------------------------------------------------------------------------
@@ -119,53 +131,75 @@ Task task_of(const Params& params) {
           params.score_mod};
 }
 
-const lab::KnobTable<Params>& knob_table() {
+Params Choices::params() const {
+  Params params{.variant = variant, .seq = seq, .heads = heads, .head_dim = head_dim};
+  params.kv_heads = heads % 2 == 0 ? heads / 2 : heads;
+  const bool modified = mask == Sees::alibi || mask == Sees::softcap;
+  params.mask = modified ? Mask::causal : static_cast<Mask>(mask);
+  if (modified) params.score_mod = mask == Sees::alibi ? ScoreMod::alibi : ScoreMod::softcap;
+  params.sinks = sinks;
+  params.block_q = static_cast<Edge>(tile / static_cast<int>(count_of<Edge>()));
+  params.block_k = static_cast<Edge>(tile % static_cast<int>(count_of<Edge>()));
+  constexpr DataType kTypes[] = {DataType::bf16, DataType::fp8, DataType::int8, DataType::fp8,
+                                 DataType::int8};
+  params.dtype = kTypes[static_cast<int>(dtype)];
+  params.smooth_k = dtype < ScoreFormat::fp8_with_mean;
+  if (is_quantized(params.dtype)) params.data = Data::outliers;
+  params.broken = broken;
+  params.query = query;
+  return params;
+}
+
+const lab::KnobTable<Choices>& knob_table() {
   static const auto table =
-      lab::KnobTable<Params>()
+      lab::KnobTable<Choices>()
           .group("kernel")
-          .choice(&Params::variant, {"variant", "Which rung of the ladder runs."})
+          .choice(&Choices::variant, {"variant", "Which rung of the ladder runs."})
           .retired("variant", "flash-3-tma", "the lesson flash-attention-3 has it")
           .retired("variant", "flash-3-ping-pong", "the lesson flash-attention-3 has it")
           .retired("variant", "flash-3", "the lesson flash-attention-3 has it")
           .retired("variant", "fused-softmax",
                    "naive keeps its scores in memory, flash-2 none; both have a rung")
           .group("model")
-          .integer(&Params::seq, {"seq", "Length", "tokens", "Queries, and as many keys."}, 1,
+          .integer(&Choices::seq, {"seq", "Length", "tokens", "Queries, and as many keys."}, 1,
                    kMostLength, true)
-          .integer(&Params::heads, {"heads", "Heads of Q and O."}, 1, kMostHeads, true)
-          .integer(
-              &Params::kv_heads,
-              {"kv_heads", "Key/value heads", "",
-               "Heads of K and V, each shared by as many query heads (grouped-query attention)."},
-              1, kMostHeads, true)
-          .choice(&Params::head_dim,
+          .integer(&Choices::heads,
+                   {"heads",
+                    "Heads of Q and O; two share a head of K and V if their number is even "
+                    "(grouped-query attention)."},
+                   1, kMostHeads, true)
+          .choice(&Choices::head_dim,
                   {"head_dim", "Head dimension", "", "Components of a query, key or value."})
-          .choice(&Params::mask, {"mask", "Which keys a query sees."})
-          .integer(&Params::window,
-                   {"window", "Window", "keys",
-                    "Last keys that sliding-window shows; first keys that prefix shows."},
-                   0, kMostLength, true)
-          .with("mask", {"sliding-window", "prefix"})
-          .integer(&Params::sinks, {"sinks", "Sinks", "keys", "First keys that every query sees."},
+          .choice(&Choices::mask,
+                  {"mask",
+                   "Which keys a query sees: a window and a prefix have 64. alibi and softcap are "
+                   "causal and change each score before the softmax."})
+          .integer(&Choices::sinks, {"sinks", "Sinks", "keys", "First keys that every query sees."},
                    0, 1024)
           .with("mask", {"sliding-window"})
-          .choice(&Params::score_mod,
-                  {"score_mod", "Score modifier", "", "Changes each score before the softmax."})
           .group("kernel")
-          .choice(&Params::block_q, {"block_q", "Tile of queries", "", "Queries per tile."})
-          .choice(&Params::block_k, {"block_k", "Tile of keys", "", "Keys per tile."})
-          .choice(&Params::dtype,
+          .choice(&Choices::tile, {"tile", "Queries and keys per tile."}, tile_names())
+          .choice(&Choices::dtype,
                   {"dtype", "Number format", "",
                    "Format of Q, K, V and O; accumulators are FP32. fp8 and int8 quantize Q and K "
-                   "alone, with a scale per tile; the rest stays BF16."})
+                   "alone, with a scale per tile, and K without its mean over the keys, or with "
+                   "it; the rest stays BF16. K then has a few channels far from 0."})
           .retired("dtype", "fp16", "bf16 runs the same steps")
           .retired("dtype", "fp32", "bf16 runs the same steps")
-          .toggle(&Params::smooth_k, {"smooth_k", "Smooth K", "",
-                                      "Subtracts K's mean over the keys before K is quantized."})
-          .with("dtype", {"fp8", "int8"})
-          .group("run")
-          .choice(&Params::data, {"data", "Contents of Q, K and V."})
-          .group("kernel")
+          .choice(&Choices::broken, {"break", "Break it", "",
+                                     "Omits a step or materializes S, and runs that kernel."})
+          .group("look")
+          .integer(&Choices::query,
+                   {"query", "Chosen query", "", "Query whose steps are traced, at most the last."},
+                   0, kMostLength - 1)
+          .retired_knob("kv_heads", std::int64_t{1}, "two heads of Q share one of K and V")
+          .retired_knob("window", std::int64_t{64}, "a window and a prefix have 64 keys")
+          .retired_knob("score_mod", std::string("none"), "mask = alibi or softcap")
+          .retired_knob("block_q", std::string("32"), "tile = 64x32 has tiles of 64 queries")
+          .retired_knob("block_k", std::string("32"), "tile = 32x64 has tiles of 64 keys")
+          .retired_knob("smooth_k", true, "dtype = fp8-with-mean or int8-with-mean")
+          .retired_knob("data", std::string("random"), "K has outliers with dtype = fp8 or int8")
+          .retired_knob("seed", std::int64_t{1}, "Q, K and V are the same in every run")
           .retired_knob("pass", std::string("forward"),
                         "the backward pass is the lesson attention-backward")
           .retired_knob("head", std::int64_t{0}, "the first head's steps are shown")
@@ -176,24 +210,13 @@ const lab::KnobTable<Params>& knob_table() {
           .retired_knob("exp_polynomial", std::int64_t{0},
                         "all exponentials come from their unit; the lesson's text says what "
                         "FlashAttention 4's polynomial did")
-          .choice(&Params::broken, {"break", "Break it", "",
-                                    "Omits a step or materializes S, and runs that kernel."})
-          .group("run")
-          .seed()
-          .group("look")
-          .integer(&Params::query,
-                   {"query", "Chosen query", "", "Query whose steps are traced, at most the last."},
-                   0, kMostLength - 1)
-          .require(check_heads)
-          .require(check_quantized)
-          .require(check_naive_row)
-          .require(check_break);
+          .require([](const Choices& choices) { check(choices.params()); });
   return table;
 }
 
 Plan plan_of(const Params& params) {
-  for (const auto check : {check_heads, check_quantized, check_naive_row, check_break})
-    check(params);
+  check_heads(params.heads, params.kv_heads);
+  check(params);
   simt::require_within("flash-attention: seq", params.seq, 1, kMostLength);
   return formula_plan_of(params);
 }

@@ -151,23 +151,6 @@ struct MaskRule {
     return {all_see ? 0 : k0 / height, last / height + 1};
   }
 
-  /// The first tile of `width` keys from `tile` on that is not skipped for the queries q0 … q1; the number of
-  /// tiles if there is none. For loops that never visit a tile needlessly.
-  template <class Begins>
-  constexpr int next_tile(int tile, int width, int q0, int q1, const Begins& begins) const {
-    const int tiles = (length + width - 1) / width;
-    for (; tile < tiles; ++tile) {
-      const int k0 = tile * width;
-      const int k1 = k0 + width < length ? k0 + width - 1 : length - 1;
-      if (k0 > last_key(q1)) return tiles;
-      if (kind(q0, q1, k0, k1, begins) != TileKind::skipped) return tile;
-      // Thousands of tiles may be between the first keys and the window: skip them in one step.
-      const int first = first_key(q0, begins) / width;
-      if (k0 >= first_keys() && first > tile) tile = first - 1;
-    }
-    return tiles;
-  }
-
  private:
   static constexpr int up(int keys, int width) { return (keys + width - 1) / width; }
 };

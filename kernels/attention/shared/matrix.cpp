@@ -15,7 +15,7 @@
 namespace tilestep::attention {
 
 using lab::column, lab::real, lab::whole;
-using numeric::index_of;
+using numeric::elements_of;
 
 // ---- plans ------------------------------------------------------------------------------------------
 
@@ -45,10 +45,6 @@ MaskRule Matrix::rule_of(int length) const {
 
 namespace {
 
-const Visit& visit_at(const Launched& of, int head, int q_tile, int k_tile) {
-  return of.visits[index_of(head * of.plan.q_tiles + q_tile, k_tile, of.plan.k_tiles)];
-}
-
 long long first_clock(const Launched& of) {
   if (!of.from_first) return 0;
   long long first = std::numeric_limits<long long>::max();
@@ -71,51 +67,44 @@ simt::Buffer<T> filled(simt::Device& device, std::size_t count, const T& with) {
 
 std::vector<TileVisit> visits_of(const Launched& visited, int head) {
   const long long first = first_clock(visited);
-  std::vector<TileVisit> visits;
-  for (int q_tile = 0; q_tile < visited.plan.q_tiles; ++q_tile) {
-    for (int k_tile = 0; k_tile < visited.plan.k_tiles; ++k_tile) {
-      const Visit& from = visit_at(visited, head, q_tile, k_tile);
-      TileVisit visit;
-      if (from.block >= 0) {
-        visit.kind = static_cast<TileKind>(from.kind);
-        visit.block = from.block;
-        visit.order = from.order;
-        visit.rescaled = visited.counts_rescaled ? from.rescaled : -1;
-        visit.o_reads = from.o_reads;
-        visit.o_writes = from.o_writes;
-        visit.begin = clock_from(from.begin, first);
-        visit.end = clock_from(from.end, first);
-      }
-      visits.push_back(visit);
-    }
+  std::vector<TileVisit> visits(elements_of(visited.plan.q_tiles, visited.plan.k_tiles));
+  for (std::size_t i = 0; i < visits.size(); ++i) {
+    const Visit& from = visited.visits[static_cast<std::size_t>(head) * visits.size() + i];
+    if (from.block < 0) continue;
+    visits[i] = {static_cast<TileKind>(from.kind),
+                 from.block,
+                 from.order,
+                 visited.counts_rescaled ? from.rescaled : -1,
+                 from.o_reads,
+                 from.o_writes,
+                 clock_from(from.begin, first),
+                 clock_from(from.end, first)};
   }
   return visits;
 }
 
 std::vector<BlockLane> lanes_of(const Launched& visited, int heads) {
   const long long first = first_clock(visited);
+  const int q_tiles = visited.plan.q_tiles, k_tiles = visited.plan.k_tiles;
   std::map<int, BlockLane> lanes;
-  for (int head = 0; head < heads; ++head) {
-    for (int q_tile = 0; q_tile < visited.plan.q_tiles; ++q_tile) {
-      for (int k_tile = 0; k_tile < visited.plan.k_tiles; ++k_tile) {
-        const Visit& visit = visit_at(visited, head, q_tile, k_tile);
-        if (visit.block < 0) continue;
-        const int tile = visited.owns == Owns::head       ? -1
-                         : visited.owns == Owns::key_tile ? k_tile
-                                                          : q_tile;
-        const auto [place, fresh] =
-            lanes.try_emplace(visit.block, BlockLane{visit.block, head, tile, 0, -1, -1});
-        BlockLane& lane = place->second;
-        if (!fresh && visit.order == 0 && visited.owns == Owns::query_tile) {
-          lane.head = head;  // a block of flash-3 has several tiles of queries
-          lane.tile = tile;
-        }
-        ++lane.visits;
-        const std::int64_t begin = clock_from(visit.begin, first);
-        if (begin >= 0 && (lane.begin < 0 || begin < lane.begin)) lane.begin = begin;
-        lane.end = std::max(lane.end, clock_from(visit.end, first));
-      }
+  for (int i = 0; i < heads * q_tiles * k_tiles; ++i) {
+    const Visit& visit = visited.visits[static_cast<std::size_t>(i)];
+    if (visit.block < 0) continue;
+    const int head = i / k_tiles / q_tiles;
+    const int tile = visited.owns == Owns::head       ? -1
+                     : visited.owns == Owns::key_tile ? i % k_tiles
+                                                      : i / k_tiles % q_tiles;
+    const auto [place, fresh] =
+        lanes.try_emplace(visit.block, BlockLane{visit.block, head, tile, 0, -1, -1});
+    BlockLane& lane = place->second;
+    if (!fresh && visit.order == 0 && visited.owns == Owns::query_tile) {
+      lane.head = head;  // a block of flash-3 has several tiles of queries
+      lane.tile = tile;
     }
+    ++lane.visits;
+    const std::int64_t begin = clock_from(visit.begin, first);
+    if (begin >= 0 && (lane.begin < 0 || begin < lane.begin)) lane.begin = begin;
+    lane.end = std::max(lane.end, clock_from(visit.end, first));
   }
   std::vector<BlockLane> all;
   for (const auto& [block, lane] : lanes) {
@@ -125,12 +114,11 @@ std::vector<BlockLane> lanes_of(const Launched& visited, int heads) {
 }
 
 RecordBuffers::RecordBuffers(simt::Device& device, const TilePlan& plan, int heads, int row_count)
-    : visits(filled(device, numeric::elements_of(heads * plan.q_tiles, plan.k_tiles),
+    : visits(filled(device, elements_of(heads * plan.q_tiles, plan.k_tiles),
                     Visit{-1, -1, 0, 0, 0, 0, 0, -1})),
-      steps(filled(device, static_cast<std::size_t>(plan.k_tiles),
-                   StepRecord{0, 0, 0, 0, 0, 0, 0, -1})),
+      steps(filled(device, static_cast<std::size_t>(plan.k_tiles), StepRecord{{.order = -1}, 0})),
       asked(device, std::size_t{2} * kTensors),
-      rows(filled(device, numeric::elements_of(row_count, plan.rule.length), 0.0f)) {
+      rows(filled(device, elements_of(row_count, plan.rule.length), 0.0f)) {
   asked.fill(0);
 }
 

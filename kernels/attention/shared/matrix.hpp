@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/attention/shared/step.hpp"
 #include "kernels/attention/shared/task.hpp"
 #include "kernels/base/lab/check.hpp"
 #include "kernels/base/lab/report.hpp"
@@ -237,8 +238,7 @@ struct RecordBuffers {
 
   RecordBuffers(simt::Device& device, const TilePlan& plan, int heads, int row_count = 0);
   Records records(const Chosen& chosen) {
-    return {chosen.head,  chosen.query, chosen.component, visits.span(),
-            steps.span(), asked.span(), rows.span()};
+    return {chosen.head, chosen.query, visits.span(), steps.span(), asked.span(), rows.span()};
   }
   Ledger ledger() const;
 };

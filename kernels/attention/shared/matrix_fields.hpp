@@ -33,13 +33,8 @@ lab::Fields<Step> tile_fields(const Matrix& trace) {
 }
 template <class Step>
 lab::Fields<Step> softmax_fields(const Matrix& trace) {
-  return tile_fields<Step>(trace)
-      .real("tile_max", &Step::tile_max)
-      .real("m_before", &Step::m_before)
-      .real("m_after", &Step::m_after)
-      .real("rescale", &Step::rescale)
-      .real("tile_sum", &Step::tile_sum)
-      .real("l", &Step::l);
+  return tile_fields<Step>(trace).real(
+      TILESTEP_MEMBERS(Step, tile_max, m_before, m_after, rescale, tile_sum, l));
 }
 template <class Answer>
 lab::Fields<Answer> answer_fields(const Matrix& trace, lab::When end) {

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "kernels/attention/shared/mask.hpp"
+#include "kernels/attention/shared/step.hpp"
 #include "kernels/base/simt/device.hpp"
 #include "kernels/base/simt/simt.hpp"
 #include "kernels/lessons.hpp"
@@ -97,29 +98,11 @@ constexpr std::size_t bytes_of_numbers(int count) {
 }
 // ---- records of a kernel ----------------------------------------------------------------------------
 
-/// The effect of one tile of keys on the chosen query, in the order of the visits: the steps of the pictures of
-/// forward passes. Scores as they enter exp: with scale, modifier and mask, in natural units.
-struct SoftmaxStep {
-  int k_tile = 0;
-  int order = 0;  ///< of the visit among those of its block
-  TileKind kind = TileKind::full;
-  float tile_max = 0;  ///< −∞: the query sees no key of the tile
-  /// The maximum of all scores so far; −∞: no score yet.
-  float m_before = 0, m_after = 0;
-  float rescale = 0;   ///< exp(m_before − m_after): factor for O and ℓ so far; broken: 1
-  float tile_sum = 0;  ///< of the tile's weights exp(s − m_after)
-  float l = 0;         ///< sum of all weights so far
-  bool operator==(const SoftmaxStep&) const = default;
-};
-
-/// The effect of one tile of keys on the chosen query of the chosen head. Scores as they enter exp: with scale,
-/// modifier and mask, in natural units.
-struct StepRecord {
-  float tile_max, m_before, m_after;
-  float rescale;      ///< exp(m_before − m_after): factor for O and ℓ
-  float tile_sum, l;  ///< over the tile's weights, and over all so far
-  float o;            ///< the chosen component, not yet divided (flash-1: divided at every visit)
-  int order;          ///< of the visit within its block; −1: the tile was not visited
+/// A step of the chosen query, by its tile of keys; order −1: the tile was not visited.
+struct StepRecord : SoftmaxStep {
+  /// The first component of O so far: not yet divided by ℓ; flash-1 divides at every visit. Backward: the tile's
+  /// addition to dQ's.
+  float o = 0;
   bool operator==(const StepRecord&) const = default;
 };
 
@@ -175,7 +158,7 @@ using Ledger = std::array<Asked, kTensors>;
 /// Whose steps an explained launch records, and where. `visits` is [heads × q_tiles × k_tiles], `steps`
 /// [k_tiles], `asked` [2 · kTensors]: bytes loaded and stored of each tensor.
 struct Records {
-  int head = 0, query = 0, component = 0;
+  int head = 0, query = 0;
   simt::Span<Visit> visits;
   simt::Span<StepRecord> steps;
   simt::Span<unsigned long long> asked;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "kernels/attention/sparse_attention/masks.cu"
+#include "kernels/base/simt/softmax_step.hpp"
 
 namespace tilestep::sparse_attention::SIMT_BACKEND {
 
@@ -29,16 +30,14 @@ struct Row {
   template <class Values>
   __device__ void add(float score, int keys, const Values& values) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    const float m_new = fmaxf(m, largest_of_warp(score));
-    if (m_new == -INFINITY) return;  // nothing seen so far: −∞ − (−∞) is no number
-    const float weight = expf(score - m_new), rescale = expf(m - m_new);
-    l = l * rescale + sum_of_warp(weight);
-    o *= rescale;
+    const auto step = simt::raise_maximum<simt::NaturalExp>(m, largest_of_warp(score));
+    const float weight = step.weight(score);
+    l = l * step.rescale + sum_of_warp(weight);
+    o *= step.rescale;
     for (int key = 0; key < keys; ++key) {
       const float its = __shfl_sync(kAllLanes, weight, key);
       if (lane < kValue) o = fmaf(its, values[key * kValue + lane], o);
     }
-    m = m_new;
   }
   __device__ float output() const { return l > 0 ? o / l : 0; }
   __device__ float log_sum() const { return l > 0 ? m + logf(l) : -INFINITY; }

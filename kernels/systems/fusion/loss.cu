@@ -5,6 +5,7 @@
 
 #include <cstddef>
 
+#include "kernels/base/simt/softmax_step.hpp"
 #include "kernels/systems/fusion/packs.hpp"
 
 namespace tilestep::fusion::SIMT_BACKEND {
@@ -15,8 +16,7 @@ struct MaxSum {
 };
 /// Both sums relative to the larger maximum.
 __device__ inline MaxSum merged(MaxSum a, MaxSum b) {
-  const float m = fmaxf(a.m, b.m);
-  const float base = m == -INFINITY ? 0.0f : m;
+  const float m = fmaxf(a.m, b.m), base = simt::softmax_reference(m);
   return {m, a.l * exp2f(a.m - base) + b.l * exp2f(b.m - base)};
 }
 __device__ inline MaxSum merged_over_warp(MaxSum mine) {
@@ -44,11 +44,9 @@ __global__ void cross_entropy(simt::Global<const typename Pack::Memory> logits,
     Pack::unpack(x[i], n);
     float most = n[0];
     for (int j = 1; j < kNumbers; ++j) most = fmaxf(most, n[j]);
-    const float m = fmaxf(mine.m, most * kLog2e);
-    const float base = m == -INFINITY ? 0.0f : m;
-    mine.l *= simt::exp2_approx(mine.m - base);  // [step: rescale]
-    for (int j = 0; j < kNumbers; ++j) mine.l += simt::exp2_approx(fmaf(n[j], kLog2e, -base));
-    mine.m = m;
+    const auto step = simt::raise_maximum<simt::BinaryExp>(mine.m, most * kLog2e);
+    mine.l *= step.rescale;  // [step: rescale]
+    for (int j = 0; j < kNumbers; ++j) mine.l += step.weight(n[j], kLog2e);
   }
   mine = merged_over_warp(mine);
   const unsigned lane = threadIdx.x % 32;

@@ -1,5 +1,6 @@
 // Attention of one token per row over a cache: heads that share keys share their reads, and blocks share the context.
 
+#include "kernels/base/simt/softmax_step.hpp"
 #include "kernels/systems/triage/watch.hpp"
 
 namespace tilestep::triage::SIMT_BACKEND {
@@ -100,17 +101,16 @@ __global__ void attend(simt::Global<const float> qkv, simt::Global<const uint4> 
         if (!has[p]) scores[p] = -3.0e38f;
       }
       Running& its = running[h];
-      float top = its.most;
+      float top = scores[0];
 #pragma unroll
-      for (int p = 0; p < kKeysAhead; ++p) top = fmaxf(top, scores[p]);
-      const float old = simt::exp2_approx(its.most - top);
-      its.most = top;
-      its.sum *= old;
+      for (int p = 1; p < kKeysAhead; ++p) top = fmaxf(top, scores[p]);
+      const auto step = simt::raise_maximum<simt::BinaryExp, true>(its.most, top);
+      its.sum *= step.rescale;
 #pragma unroll
-      for (int i = 0; i < kNumbers; ++i) its.values[i] *= old;
+      for (int i = 0; i < kNumbers; ++i) its.values[i] *= step.rescale;
 #pragma unroll
       for (int p = 0; p < kKeysAhead; ++p) {
-        const float weight = has[p] ? simt::exp2_approx(scores[p] - top) : 0.0f;
+        const float weight = has[p] ? step.weight(scores[p]) : 0.0f;
         its.sum += weight;
 #pragma unroll
         for (int i = 0; i < kNumbers; ++i) its.values[i] += weight * pack_number(v[p], i);

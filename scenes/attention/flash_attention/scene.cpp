@@ -17,12 +17,13 @@ using words::number;
 
 StepAxis FlashAttentionScene::loaded(const flash_attention::Trace&) {
   find_events();
-  flash_attention::Params params = flash_attention::knob_table().params(report_.params);
-  params.broken = Break::none;
+  flash_attention::Params asked = flash_attention::knob_table().params(report_.params).params();
+  asked.broken = Break::none;
   const std::vector<int> begins =
-      attention::begins_of(attention::document_lengths(params.seq, params.seed));
+      attention::begins_of(attention::document_lengths(asked.seq, asked.seed));
   for (const Variant each : all_of<Variant>()) {
     Costs& costs = costs_[static_cast<std::size_t>(each)] = {};
+    flash_attention::Params params = asked;
     // Neither naive nor flash-1 has 8-bit scores.
     if (each != variant()) params.dtype = flash_attention::DataType::bf16;
     params.variant = each;
@@ -35,8 +36,6 @@ StepAxis FlashAttentionScene::loaded(const flash_attention::Trace&) {
       costs.total += bytes;
     }
     costs.flops = flash_attention::tile_flops(plan, task, begins);
-    params = flash_attention::knob_table().params(report_.params);
-    params.broken = Break::none;
   }
   StepAxis axis{steps_in_all(), 3, "tile", {"scores", "rescale", "values"}, "steps"};
   if (is_naive()) {

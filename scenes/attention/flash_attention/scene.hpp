@@ -39,7 +39,7 @@ class FlashAttentionScene final
  private:
   // Words, in words.cpp.
   std::string brief(const FlashMoment& now) const;
-  std::string sentence_of_rows(const FlashMoment& now) const;
+  std::string sentence_of_rows() const;
   std::string sentence_of_flash(const FlashMoment& now) const;
   std::vector<std::string> note_lines() const;
   void find_events();

@@ -15,8 +15,7 @@ using words::counted, words::number;
 // ---- before anything ----------------------------------------------------------------------------------
 
 /// Each block's job: which tiles it owns.
-std::string FlashAttentionScene::sentence_of_rows(const FlashMoment& now) const {
-  if (now.through) return "The chosen query sees no key: its O is 0 and no tile is visited.";
+std::string FlashAttentionScene::sentence_of_rows() const {
   const attention::Dispatch& plan = trace_.plan;
   switch (variant()) {
     case Variant::naive:
@@ -81,7 +80,7 @@ std::string FlashAttentionScene::sentence_of_flash(const FlashMoment& now) const
 }
 
 std::string FlashAttentionScene::sentence(const FlashMoment& now) const {
-  if (now.now == nullptr) return sentence_of_rows(now);
+  if (now.now == nullptr) return sentence_of_rows();
   if (judged(now))
     return fmt::format("{}: {}", name_of(trace_.broken), outcome_of(trace_, "O", false));
   if (!is_naive()) return sentence_of_flash(now);

@@ -46,10 +46,9 @@ __device__ __forceinline__ void store8(const To& to, const float (&x)[8]) {
 }
 
 /// K's mean over the keys: one block per head, each thread eight columns of every n-th key.
-template <int kDim, class W>
+template <int kDim, class Tape>
 __global__ void __launch_bounds__(kMeanThreads)
-    key_means(typename W::template Array<const std::uint16_t> k,
-              typename W::template Array<float> mean, int length) {
+    key_means(ArrayOf<Tape, const std::uint16_t> k, ArrayOf<Tape, float> mean, int length) {
   constexpr int kChunks = kDim / 8, kRows = kMeanThreads / kChunks;
   const auto sums = simt::dynamic_shared<float>(kRows * kDim, 0, "sums");
   const int chunk = static_cast<int>(threadIdx.x) % kChunks;
@@ -73,10 +72,10 @@ __global__ void __launch_bounds__(kMeanThreads)
 }
 
 /// The quantized form of Q or K, and the data stored beside it.
-template <class W>
+template <class Tape>
 struct Quantized {
   template <class T>
-  using Array = typename W::template Array<T>;
+  using Array = ArrayOf<Tape, T>;
 
   Array<const std::uint16_t> from;  ///< [heads × length × kDim]
   Array<std::uint8_t> to;
@@ -89,8 +88,8 @@ struct Quantized {
 };
 
 /// One block per tile of kRows rows. Keys lose their mean, queries are multiplied by it.
-template <Format kFormat, int kRows, int kDim, bool kKeys, class W>
-__global__ void __launch_bounds__(kQuantizeThreads) quantize(Quantized<W> arrays) {
+template <Format kFormat, int kRows, int kDim, bool kKeys, class Tape>
+__global__ void __launch_bounds__(kQuantizeThreads) quantize(Quantized<Tape> arrays) {
   constexpr int kChunks = kDim / 8, kAtOnce = kQuantizeThreads / kChunks;
   constexpr int kTurns = kRows / kAtOnce;
   constexpr float kLargest = largest_number(type_of(kFormat));

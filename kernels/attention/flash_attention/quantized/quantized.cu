@@ -35,10 +35,10 @@ struct QuantizedMaps {
   hopper::TensorMap q, k, v;
 };
 /// q, k and v are read by TMA: they are here only to be counted.
-template <class W>
+template <class Tape>
 struct QuantizedOperands {
   template <class T>
-  using Array = typename W::template Array<T>;
+  using Array = ArrayOf<Tape, T>;
 
   Array<const std::uint8_t> q, k;
   Array<const std::uint16_t> v;
@@ -89,11 +89,12 @@ __device__ __forceinline__ void ask_rows(const Array& array, int rows, int row_b
 }
 
 /// Requests a tile of K and V from TMA; Q comes with the first one. Called by one thread.
-template <class T, class W>
+template <class T, class Tape>
 __device__ __forceinline__ void fetch_tile(const QuantizedMaps& maps,
-                                           const QuantizedOperands<W>& arrays, const Setting& set,
-                                           const QuantizedLayout<T>& at, const QueryTile& mine,
-                                           int tile, int stage, bool with_q) {
+                                           const QuantizedOperands<Tape>& arrays,
+                                           const Setting& set, const QuantizedLayout<T>& at,
+                                           const QueryTile& mine, int tile, int stage,
+                                           bool with_q) {
   const int head = set.kv_head(mine.head);
   const int key = tile * T::block_k;
   const int bytes = T::kSizes.key_bytes() + T::kSizes.value_bytes();
@@ -120,8 +121,8 @@ __device__ __forceinline__ float load_for_warp(const From& from) {
   return __shfl_sync(kAllLanes, number, 0);
 }
 /// The part that K's mean took from the scores of a lane's two rows: q · mean.
-template <class W>
-__device__ __forceinline__ void load_means(float (&means)[2], const QuantizedOperands<W>& arrays,
+template <class Tape>
+__device__ __forceinline__ void load_means(float (&means)[2], const QuantizedOperands<Tape>& arrays,
                                            const QueryTile& mine, int length) {
   const Lane me;
 #pragma unroll
@@ -180,10 +181,10 @@ __device__ __forceinline__ void add_values(Outputs<T>& o, const Scores<T>& p, un
   hopper::settle(sums);
 }
 
-template <class T, class W>
+template <class T, class Tape>
 __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
-    quantized_attention(const __grid_constant__ QuantizedMaps maps, QuantizedOperands<W> arrays,
-                        Setting set, W witness) {
+    quantized_attention(const __grid_constant__ QuantizedMaps maps, QuantizedOperands<Tape> arrays,
+                        Setting set, Tape tape) {
   const T tiles;
   const auto o_tile = simt::dynamic_shared<std::uint16_t>(T::block_q * T::head_dim, 0, "O tile");
   const QuantizedLayout<T> at = lay_out_tiles<T>();
@@ -204,7 +205,7 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
   RowStats<1> stats;
   float means[2] = {};
   float q_scale = 0;
-  int tile = seen.next(0);
+  int tile = seen.next(0), visits = 0;
   if (tile < seen.end) {
     if (speaks) fetch_tile<T>(maps, arrays, set, at, mine, tile, 0, true);
     const int q_tiles = (set.length() + T::block_q - 1) / T::block_q;
@@ -223,18 +224,19 @@ __global__ void __launch_bounds__(T::kMostThreads, T::kBlocks)
     const float scale = q_scale * load_for_warp(arrays.k_scales + (first_scale + tile));
     const int first_key = tile * T::block_k;
     const bool full = seen.full(tile);
-    witness.begin(mine, tile, full ? TileKind::full : TileKind::partial);
+    const Place here = begin_visit(tape, set, tiles, mine, tile, visits++,
+                                   full ? TileKind::full : TileKind::partial);
     hopper::wait_for(at.full(stage), static_cast<unsigned>(turn / 2 % 2));
     Scores<T> s;
     multiply_bytes<T>(s, my_q, at.k(stage), scale, means);  // [step: scores]
     const Lane me;
     modify_and_mask(s, set, arrays, mine.head, mine.first + me.warp * kStrip, first_key, T::block_k,
-                    full, witness);                              // [step: mask]
-    online_softmax(s, o, stats, set.to_log2(), tiles, witness);  // [step: softmax]
-    add_values<T>(o, s, at.v(stage));                            // [step: values]
+                    full, tape);                          // [step: mask]
+    online_softmax(s, o, stats, set, tiles, tape, here);  // [step: softmax]
+    add_values<T>(o, s, at.v(stage));                     // [step: values]
     tile = next;
-    witness.output(o);
-    witness.end(0, tile < seen.end ? 0 : mine.last - mine.first + 1);
+    note_outputs(tape, here, o);
+    end_visit(tape, here, 0, tile < seen.end ? 0 : mine.last - mine.first + 1);
   }
   finish(o, stats, o_tile, mine, set, arrays, tiles);  // [step: output]
 }

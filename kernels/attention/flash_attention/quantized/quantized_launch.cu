@@ -40,54 +40,36 @@ void check_quantized(const simt::DeviceInfo& device, const QuantizedProblem& pro
   if (!good) throw Error("flash-attention: the arrays do not have the lengths of the task");
 }
 
-/// Arrays as kernels take them: an explained one's are counted.
-struct Counting {
-  using Witness = Explained;
-  simt::Span<unsigned long long> asked;
-
-  template <class T>
-  Counted<T> operator()(simt::Span<T> span, Tensor tensor, const char* name) const {
-    return {simt::global(span, name), simt::global(asked, "asked") + 2 * static_cast<int>(tensor)};
-  }
-};
-struct Plain {
-  using Witness = Timed;
-
-  template <class T>
-  simt::Global<T> operator()(simt::Span<T> span, Tensor, const char* name) const {
-    return simt::global(span, name);
-  }
-};
 template <class T>
 simt::Span<const T> constant(simt::Span<T> span) {
   return {span.data, span.count};
 }
 
 /// K's mean, then Q and K in 8 bits.
-template <class T, class Arrays>
+template <class T, class Tape>
 void start_quantize(const Call& call, const QuantizedProblem& problem, const QuantizedArrays& a,
-                    const Arrays& array) {
-  using W = typename Arrays::Witness;
+                    const Tape& tape) {
+  const auto array = [&](auto span, Tensor tensor) { return array_for(tape, span, tensor); };
   const Task& task = problem.task;
   const int length = task.length();
   if (problem.smooth_k) {
     constexpr std::size_t kBytes = std::size_t{kMeanThreads} * 8 * sizeof(float);
-    call("key_means", task.kv_heads, kMeanThreads, kBytes, key_means<T::head_dim, W>,
-         array(a.k, Tensor::k, "K"), array(a.k_mean, Tensor::k_mean, "K's mean"), length);
+    call("key_means", task.kv_heads, kMeanThreads, kBytes, key_means<T::head_dim, Tape>,
+         array(a.k, Tensor::k), array(a.k_mean, Tensor::k_mean), length);
   }
-  const auto mean = array(constant(a.k_mean), Tensor::k_mean, "K's mean");
-  const auto q_mean = array(a.q_mean, Tensor::q_mean, "Q · mean");
+  const auto mean = array(constant(a.k_mean), Tensor::k_mean);
+  const auto q_mean = array(a.q_mean, Tensor::q_mean);
   constexpr std::size_t kShared = kQuantizeThreads / 32 * sizeof(float);
   call("quantize_queries", task.heads * simt::blocks_for(length, T::block_q), kQuantizeThreads,
-       kShared, quantize<T::kFormat, T::block_q, T::head_dim, false, W>,
-       Quantized<W>{array(a.q, Tensor::q, "Q"), array(a.q_8, Tensor::q_8, "Q in 8 bits"),
-                    array(a.q_scales, Tensor::scales, "scales of Q"), mean, q_mean, length,
-                    task.heads / task.kv_heads, problem.smooth_k});
+       kShared, quantize<T::kFormat, T::block_q, T::head_dim, false, Tape>,
+       Quantized<Tape>{array(a.q, Tensor::q), array(a.q_8, Tensor::q_8),
+                       array(a.q_scales, Tensor::scales), mean, q_mean, length,
+                       task.heads / task.kv_heads, problem.smooth_k});
   call("quantize_keys", task.kv_heads * simt::blocks_for(length, T::block_k), kQuantizeThreads,
-       kShared, quantize<T::kFormat, T::block_k, T::head_dim, true, W>,
-       Quantized<W>{array(a.k, Tensor::k, "K"), array(a.k_8, Tensor::k_8, "K in 8 bits"),
-                    array(a.k_scales, Tensor::scales, "scales of K"), mean, q_mean, length, 1,
-                    problem.smooth_k});
+       kShared, quantize<T::kFormat, T::block_k, T::head_dim, true, Tape>,
+       Quantized<Tape>{array(a.k, Tensor::k), array(a.k_8, Tensor::k_8),
+                       array(a.k_scales, Tensor::scales), mean, q_mean, length, 1,
+                       problem.smooth_k});
 }
 
 /// Boxes of `box_rows` rows, as wide as the swizzle.
@@ -102,31 +84,31 @@ hopper::TensorMap map_of_rows(simt::Span<Number> array, const Task& task, int he
                                   .matrices = heads});
 }
 
-template <class T, class Arrays>
+template <class T, class Tape>
 void start_attention(const Call& call, const QuantizedProblem& problem, const QuantizedArrays& a,
-                     const Arrays& array, const typename Arrays::Witness& witness) {
-  using W = typename Arrays::Witness;
+                     const Tape& tape) {
+  const auto array = [&](auto span, Tensor tensor) { return array_for(tape, span, tensor); };
   const Task& task = problem.task;
   QuantizedMaps maps{};
-  QuantizedOperands<W> operands{};
+  QuantizedOperands<Tape> operands{};
   if (call.resources == nullptr) {
     maps = {map_of_rows(a.q_8, task, task.heads, T::block_q, T::head_dim),
             map_of_rows(a.k_8, task, task.kv_heads, T::block_k, T::head_dim),
             map_of_rows(a.v, task, task.kv_heads, T::block_k, 64)};
-    operands = {array(constant(a.q_8), Tensor::q_8, "Q in 8 bits"),
-                array(constant(a.k_8), Tensor::k_8, "K in 8 bits"),
-                array(a.v, Tensor::v, "V"),
-                array(constant(a.q_scales), Tensor::scales, "scales of Q"),
-                array(constant(a.k_scales), Tensor::scales, "scales of K"),
-                array(constant(a.q_mean), Tensor::q_mean, "Q · mean"),
+    operands = {array(constant(a.q_8), Tensor::q_8),
+                array(constant(a.k_8), Tensor::k_8),
+                array(a.v, Tensor::v),
+                array(constant(a.q_scales), Tensor::scales),
+                array(constant(a.k_scales), Tensor::scales),
+                array(constant(a.q_mean), Tensor::q_mean),
                 simt::global(a.begins, "begins"),
-                array(a.o, Tensor::o, "O"),
-                array(a.lse, Tensor::lse, "lse"),
+                array(a.o, Tensor::o),
+                array(a.lse, Tensor::lse),
                 problem.smooth_k};
   }
   call("quantized_attention", task.heads * simt::blocks_for(task.length(), T::block_q), T::threads,
-       static_cast<std::size_t>(T::kSizes.shared_bytes()), quantized_attention<T, W>, maps,
-       operands, setting_of(task), witness);
+       static_cast<std::size_t>(T::kSizes.shared_bytes()), quantized_attention<T, Tape>, maps,
+       operands, setting_of(task), tape);
 }
 
 /// Calls run(tiles) of the problem's format.
@@ -149,29 +131,11 @@ void explain_quantized(simt::Device& device, const QuantizedProblem& problem, Br
   simt::with_constant<64, 128>("scores in 8 bits: head_dim", task.head_dim, [&](auto head_dim) {
     constexpr QuantizedSizes kSizes = quantized_sizes(decltype(head_dim)::value, false);
     check_quantized(device.info(), problem, kSizes, arrays);
-    const int q_tiles = static_cast<int>(simt::blocks_for(task.length(), kSizes.block_q));
-    const int k_tiles = static_cast<int>(simt::blocks_for(task.length(), kSizes.block_k));
-    const Explained witness{simt::global(records.visits, "visits"),
-                            simt::global(records.steps, "steps"),
-                            q_tiles,
-                            k_tiles,
-                            records.head,
-                            records.query,
-                            records.component,
-                            task.length(),
-                            broken};
-    if (records.asked.count != 2 * kTensors ||
-        records.steps.count != static_cast<std::size_t>(k_tiles) ||
-        records.visits.count != static_cast<std::size_t>(task.heads) *
-                                    static_cast<std::size_t>(q_tiles) *
-                                    static_cast<std::size_t>(k_tiles)) {
-      throw Error("flash-attention: the plan and its records do not belong to the task");
-    }
     with_format<decltype(head_dim)::value, false>(problem, [&](auto tiles) {
       using T = decltype(tiles);
-      const Counting array{records.asked};
-      start_quantize<T>({device}, problem, arrays, array);
-      start_attention<T>({device}, problem, arrays, array, witness);
+      const simt::Tape tape = tape_of(records, task, broken);
+      start_quantize<T>({device}, problem, arrays, tape);
+      start_attention<T>({device}, problem, arrays, tape);
     });
   });
 }
@@ -185,8 +149,8 @@ void run_quantized(simt::Device& device, const QuantizedProblem& problem,
     }
     with_format<128, true>(problem, [&](auto tiles) {
       using T = decltype(tiles);
-      start_quantize<T>({device}, problem, arrays, Plain{});
-      start_attention<T>({device}, problem, arrays, Plain{}, Timed{});
+      start_quantize<T>({device}, problem, arrays, simt::NoTape{});
+      start_attention<T>({device}, problem, arrays, simt::NoTape{});
     });
   });
 }
@@ -195,7 +159,7 @@ simt::Resources quantized_resources(simt::Device& device, const QuantizedProblem
   simt::Resources resources;
   const Call call{device, &resources};
   with_format<128, true>(problem, [&](auto tiles) {
-    start_attention<decltype(tiles)>(call, problem, {}, Plain{}, Timed{});
+    start_attention<decltype(tiles)>(call, problem, {}, simt::NoTape{});
   });
   return resources;
 }

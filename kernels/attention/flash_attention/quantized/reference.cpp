@@ -51,11 +51,6 @@ std::vector<Score> quantized_scores(const Task& task, const Inputs& inputs,
   return scores;
 }
 
-/// What BF16's steps come to: those of flash-2.
-Roundings quantized_roundings() {
-  return Roundings{};
-}
-
 /// From `as_is` on, with the room that `of_bytes` is off it and may be off itself.
 void add_room(numeric::AllBounded& as_is, const numeric::AllBounded& of_bytes) {
   for (std::size_t i = 0; i < as_is.value.size(); ++i) {
@@ -161,7 +156,7 @@ int wrong_means(const Task& task, const Inputs& inputs, const QuantizedNumbers& 
 Reference reference_quantized(const Task& task, const Inputs& inputs,
                               const QuantizedNumbers& numbers, DataType format,
                               lab::Progress& progress) {
-  const Roundings roundings = quantized_roundings();
+  const Roundings roundings;  // those of flash-2
   const Numbers exact = numbers_of(inputs);
   Reference as_is, of_bytes;
   for (int head = 0; head < task.heads; ++head) {

@@ -66,13 +66,8 @@ void require_recorded(const Trace& trace, std::size_t steps) {
 std::vector<Step> steps_of(const Outcome& shown, const Trace& trace) {
   if (shown.plan.runs == Variant::naive) return steps_of_scores(trace);
   std::vector<Step> steps;
-  for (int tile = 0; tile < shown.plan.k_tiles; ++tile) {
-    const StepRecord& from = shown.steps[static_cast<std::size_t>(tile)];
-    if (from.order < 0) continue;
-    steps.push_back({{tile, from.order, trace.visit(trace.chosen.q_tile, tile).kind, from.tile_max,
-                      from.m_before, from.m_after, from.rescale, from.tile_sum, from.l},
-                     trace.o_recorded ? from.o : 0});
-  }
+  std::copy_if(shown.steps.begin(), shown.steps.end(), std::back_inserter(steps),
+               [](const Step& step) { return step.order >= 0; });
   std::sort(steps.begin(), steps.end(),
             [](const Step& a, const Step& b) { return a.order < b.order; });
   require_recorded(trace, steps.size());

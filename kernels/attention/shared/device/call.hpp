@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// What launch.cu and backward_launch.cu share.
+/// What the launches of forward and backward kernels share.
 
 #include <cmath>
 
@@ -14,6 +14,30 @@ inline Setting setting_of(const Task& task) {
   const float scale = 1 / std::sqrt(static_cast<float>(task.head_dim));
   return {task.rule, task.heads, task.kv_heads,
           task.mod,  scale,      task.mod == ScoreMod::none ? scale : 1.0f};
+}
+
+/// The tape of an explained kernel that records as `records` says, with a fault.
+inline simt::Tape tape_of(const Records& records, const Task& task, Break broken) {
+  simt::Tape tape;
+  tape.keep(kVisits, records.visits).keep(kSteps, records.steps);
+  tape.keep(kAsked, records.asked).keep(kRows, records.rows);
+  tape.chosen_thread = records.head * task.length() + records.query;
+  tape.fault = static_cast<int>(broken);
+  return tape;
+}
+
+/// An array as a kernel with such a tape takes it.
+template <class T>
+simt::Global<T> array_for(const simt::NoTape&, simt::Span<T> span, Tensor tensor) {
+  return simt::global(span, name_of(tensor).data());
+}
+template <class T>
+Counted<T> array_for(const simt::Tape& tape, simt::Span<T> span, Tensor tensor) {
+  const simt::Tape::Kept& asked = tape.kept[kAsked];
+  const simt::Span<unsigned long long> bytes{static_cast<unsigned long long*>(asked.data),
+                                             asked.count};
+  return {simt::global(span, name_of(tensor).data()),
+          simt::global(bytes, "asked") + 2 * static_cast<int>(tensor)};
 }
 
 /// Launches a kernel, or asks what it takes.

@@ -1,54 +1,14 @@
 #pragma once
 
 /// \file
-/// The lesson's operations on scores: scale, modifier, mask, one-pass softmax; and the recording of steps.
+/// The lesson's operations on scores: scale, modifier, mask, one-pass softmax.
 
 #include <cmath>
 
-#include "kernels/attention/shared/device/tiles.hpp"
+#include "kernels/attention/shared/device/record.hpp"
+#include "kernels/base/simt/softmax_step.hpp"
 
 namespace tilestep::attention::SIMT_BACKEND {
-
-constexpr float kLn2 = 0.693147180559945f;
-constexpr float kLog2e = 1.442695040888963f;
-constexpr unsigned kAllLanes = 0xFFFFFFFFu;
-
-/// The task, as kernels take it.
-struct Setting {
-  MaskRule rule;
-  int heads, kv_heads;
-  ScoreMod mod;
-  float scale;  ///< 1 / sqrt(head_dim)
-  float
-      to_natural;  ///< softmax multiplies scores by it: the scale, unless the modifier has applied it
-
-  __device__ float to_log2() const { return to_natural * kLog2e; }
-  __device__ int length() const { return rule.length; }
-  __device__ int kv_head(int head) const { return head / (heads / kv_heads); }
-  /// ALiBi's, as published (arXiv:2108.12409): 2 to −8 (head + 1) / heads where heads are a power of two; beyond the last
-  /// power of two every second slope of twice as many heads.
-  __device__ float slope(int head) const {
-    int power = 1;
-    while (2 * power <= heads) power *= 2;
-    const int halves = head < power ? 2 * (head + 1) : 2 * (head - power) + 1;
-    return exp2f(-4.0f * static_cast<float>(halves) / static_cast<float>(power));
-  }
-};
-
-/// A tile of queries: `first` … `last` of `head`.
-struct QueryTile {
-  int head, tile, first, last;
-};
-/// Tile `number` over all heads. Heads come one after another, so that concurrent blocks share keys and values
-/// in L2; where later queries see more keys, they come first, and the light tiles fill the gaps at
-/// the end.
-__device__ __forceinline__ QueryTile query_tile(const Setting& set, int block_q, int number) {
-  const int tiles = (set.length() + block_q - 1) / block_q;
-  const int in_head = number % tiles;
-  const int tile = set.rule.mask == Mask::none ? in_head : tiles - 1 - in_head;
-  const int first = tile * block_q;
-  return {number / tiles, tile, first, min(first + block_q, set.length()) - 1};
-}
 
 // ---- scores -------------------------------------------------------------------------------------------
 
@@ -89,36 +49,31 @@ __device__ __forceinline__ void mask(float (&s)[kStrips][kFragments][4], const M
       const int query = min(first_query + i * kStrip + half * 8 + me.lane / 4, rule.length - 1);
       const int first = rule.first_key(query, begins);
       const int last = min(rule.last_key(query) + slack, rule.length - 1);
-      const auto mask_two = [&](int j) {
+#pragma unroll kUnroll
+      for (int j = 0; j < keys / 8; ++j) {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
           const int key = first_key + me.column(j, e);
           const bool seen = key <= last && (key >= first || key < rule.first_keys());
           if (!seen) s[i][j][2 * half + e] = -INFINITY;
         }
-      };
-      if constexpr (kUnroll == kNever) {
-#pragma unroll 1
-        for (int j = 0; j < keys / 8; ++j) mask_two(j);
-      } else {
-#pragma unroll
-        for (int j = 0; j < keys / 8; ++j) mask_two(j);
       }
     }
   }
 }
 
 /// Modifier and mask of a tile of scores, each only where needed.
-template <int kStrips, int kFragments, class A, class W>
+template <int kStrips, int kFragments, class A, class Tape>
 __device__ __forceinline__ void modify_and_mask(float (&s)[kStrips][kFragments][4],
                                                 const Setting& set, const A& arrays, int head,
                                                 int first_query, int first_key, int keys, bool full,
-                                                const W& witness) {
-  if constexpr (W::kModifies) {
+                                                const Tape& tape) {
+  if constexpr (Tape::kRecords) {  // a timed kernel has none: that would change its registers
     if (set.mod != ScoreMod::none) modify(s, set, head, first_query, first_key, keys);
   }
   if (!full || first_key + keys > set.length()) {
-    mask<W::kUnroll>(s, set.rule, arrays.begins, first_query, first_key, keys, witness.slack());
+    mask<Tape::kRecords ? kNever : kFully>(s, set.rule, arrays.begins, first_query, first_key, keys,
+                                           tape.does(Break::mask_off_by_one) ? 1 : 0);
   }
 }
 
@@ -132,11 +87,6 @@ __device__ __forceinline__ float max_of_row(float x) {
 __device__ __forceinline__ float sum_of_row(float x) {
   x += __shfl_xor_sync(kAllLanes, x, 1);
   return x + __shfl_xor_sync(kAllLanes, x, 2);
-}
-
-/// The reference of the weights: the maximum, or 0 while no key was seen, lest −∞ − (−∞) be NaN.
-__device__ __forceinline__ float reference_of(float maximum, float to_log2) {
-  return maximum == -INFINITY ? 0.0f : maximum * to_log2;
 }
 
 /// Maximum and sum of a lane's rows so far; `l` over the lane's own columns, combined at the end.
@@ -153,11 +103,44 @@ struct RowStats {
   }
 };
 
+/// The tile's step for a row of a lane that has one strip: sums are still of the lane's own columns.
+template <class Tape, int kStrips>
+__device__ __forceinline__ void note_softmax(const Tape& tape, const Place& here,
+                                             const Setting& set, int half, float tile_max,
+                                             float m_before, const RowStats<kStrips>& stats,
+                                             float rescale, float tile_sum) {
+  if constexpr (Tape::kRecords) {
+    const Lane me;
+    const float unit = set.to_log2() * kLn2;
+    StepRecord step;
+    step.tile_max = tile_max * unit;
+    step.m_before = m_before * unit;
+    step.m_after = stats.m[0][half] * unit;
+    step.rescale = rescale;
+    step.tile_sum = sum_of_row(tile_sum);
+    step.l = sum_of_row(stats.l[0][half]);
+    if (me.lane % 4 == 0) note_step(tape, here, me.row(1, 0, half), step);
+  }
+}
+/// O includes the tile: the lanes that hold its first component note it.
+template <class Tape, int kStrips, int kFragments>
+__device__ __forceinline__ void note_outputs(const Tape& tape, const Place& here,
+                                             const float (&o)[kStrips][kFragments][4]) {
+  if constexpr (Tape::kRecords) {
+    const Lane me;
+    for (int half = 0; me.lane % 4 == 0 && half < 2; ++half) {
+      note_output(tape, here, me.row(1, 0, half), o[0][0][2 * half]);
+    }
+  }
+}
+
 /// Turns scores into weights; where a maximum rises, the sum and O are rescaled to it.
-template <class T, class W>
+template <class T, class Tape>
 __device__ __forceinline__ void online_softmax(Scores<T>& s, Outputs<T>& o,
-                                               RowStats<T::strips>& stats, float to_log2,
-                                               const T& tiles, W& witness) {
+                                               RowStats<T::strips>& stats, const Setting& set,
+                                               const T& tiles, const Tape& tape,
+                                               const Place& here) {
+  const float to_log2 = set.to_log2();
   float factor[T::strips][2];
 #pragma unroll T::kUnroll
   for (int i = 0; i < T::strips; ++i) {
@@ -170,22 +153,19 @@ __device__ __forceinline__ void online_softmax(Scores<T>& s, Outputs<T>& o,
       }
       tile_max = max_of_row(tile_max);
       const float m_before = stats.m[i][half];
-      const float m_after = fmaxf(m_before, tile_max);
-      const float reference = reference_of(m_after, to_log2);
-      factor[i][half] = witness.rescale(simt::exp2_approx(m_before * to_log2 - reference));
+      const auto step = simt::raise_maximum<simt::BinaryExp>(stats.m[i][half], tile_max, to_log2);
+      factor[i][half] = tape.does(Break::skip_rescale) ? 1.0f : step.rescale;
       float tile_sum = 0;
 #pragma unroll T::kUnroll
       for (int j = 0; j < tiles.block_k / 8; ++j) {
 #pragma unroll T::kUnroll
         for (int e = 2 * half; e < 2 * half + 2; ++e) {
-          s[i][j][e] = simt::exp2_approx(fmaf(s[i][j][e], to_log2, -reference));
+          s[i][j][e] = step.weight(s[i][j][e], to_log2);
           tile_sum += s[i][j][e];
         }
       }
-      stats.m[i][half] = m_after;
       stats.l[i][half] = fmaf(stats.l[i][half], factor[i][half], tile_sum);
-      witness.softmax(i, half, tile_max, m_before, m_after, factor[i][half], tile_sum,
-                      stats.l[i][half], to_log2);
+      note_softmax(tape, here, set, half, tile_max, m_before, stats, factor[i][half], tile_sum);
     }
   }
   // Most tiles raise no row's maximum. A check would cost more than multiplying by 1: the other warps' products
@@ -243,162 +223,5 @@ __device__ __forceinline__ void finish(const Outputs<T>& o, const RowStats<T::st
   }
   store_output(o, inverse, tile, mine, set, arrays, tiles);
 }
-
-// ---- recording ----------------------------------------------------------------------------------------
-
-/// A timed kernel records nothing and has no faults. It has no score modifier either: that would change its
-/// registers.
-struct Timed {
-  static constexpr bool kModifies = false;
-  static constexpr int kUnroll = kFully;
-  template <class T>
-  using Array = simt::Global<T>;
-
-  __device__ __forceinline__ constexpr int slack() const { return 0; }
-  __device__ __forceinline__ constexpr bool materializes() const { return false; }
-  __device__ __forceinline__ float rescale(float factor) const { return factor; }
-  __device__ __forceinline__ void begin(const QueryTile&, int, TileKind) {}
-  __device__ __forceinline__ void resume(const QueryTile&, int) {}
-  __device__ __forceinline__ void softmax(int, int, float, float, float, float, float, float,
-                                          float) {}
-  template <class O>
-  __device__ __forceinline__ void output(const O&) {}
-  __device__ __forceinline__ void row(int, const StepRecord&) {}
-  __device__ __forceinline__ void component_of(int, int, const float4&) {}
-  __device__ __forceinline__ void pair(int, int, float, float, float) {}
-  __device__ __forceinline__ void adds(int, int, float) {}
-  __device__ __forceinline__ void end(int, int) {}
-};
-
-/// An explained kernel records the effect of each tile on the chosen query, and which block computed which tile when;
-/// it may be broken on purpose.
-struct Explained {
-  static constexpr bool kModifies = true;
-  static constexpr int kUnroll = kNever;
-  template <class T>
-  using Array = Counted<T>;
-
-  simt::Global<Visit> visits;      ///< [heads × q_tiles × k_tiles]
-  simt::Global<StepRecord> steps;  ///< [k_tiles]
-  int q_tiles, k_tiles;
-  int head, query, component;  ///< whose steps are noted
-  int length;
-  Break broken;
-  simt::Global<float> rows = {};  ///< backward: of P, dP and dS, [3 × length]
-  // The block's position.
-  int order = -1, at = 0;
-  bool began = false;  ///< the visit, rather than resumed it
-  int my_head = 0, first_query = 0, key_tile = 0;
-  StepRecord step{};
-
-  __device__ int slack() const { return broken == Break::mask_off_by_one ? 1 : 0; }
-  __device__ bool materializes() const { return broken == Break::materialize; }
-  __device__ float rescale(float factor) const {
-    return broken == Break::skip_rescale ? 1 : factor;
-  }
-  __device__ bool chosen(int row) const { return my_head == head && first_query + row == query; }
-
-  /// The block begins a tile of scores …
-  __device__ __forceinline__ void begin(const QueryTile& mine, int tile, TileKind kind) {
-    resume(mine, tile);
-    began = true;
-    if (threadIdx.x != 0) return;
-    Visit& visit = visits[at];
-    visit.block = static_cast<int>(blockIdx.x);
-    visit.order = order;
-    visit.kind = static_cast<int>(kind);
-    visit.begin = now(order);
-  }
-  /// … or resumes one that another kernel began.
-  __device__ __forceinline__ void resume(const QueryTile& mine, int tile) {
-    ++order;
-    began = false;
-    my_head = mine.head;
-    first_query = mine.first;
-    key_tile = tile;
-    at = (mine.head * q_tiles + mine.tile) * k_tiles + tile;
-  }
-  /// One of a lane's rows; `tile_sum` and `l` of the lane's own columns.
-  __device__ __forceinline__ void softmax(int strip, int half, float tile_max, float m_before,
-                                          float m_after, float factor, float tile_sum, float l,
-                                          float to_log2) {
-    const Lane me;
-    const float to_natural = to_log2 * kLn2;
-    tile_sum = sum_of_row(tile_sum);
-    l = sum_of_row(l);
-    const StepRecord now{tile_max * to_natural,
-                         m_before * to_natural,
-                         m_after * to_natural,
-                         factor,
-                         tile_sum,
-                         l,
-                         0,
-                         order};
-    const int mine = me.row(1, strip, half);
-    if (me.lane % 4 == 0) count_rise(mine, now);
-    if (chosen(mine)) step = now;
-  }
-  /// O includes the tile: the lane that holds the chosen component records the step.
-  template <int kStrips, int kFragments>
-  __device__ __forceinline__ void output(const float (&o)[kStrips][kFragments][4]) {
-    const Lane me;
-    for (int half = 0; half < 2; ++half) {
-      if (!chosen(me.row(1, 0, half)) || me.lane % 4 != component % 8 / 2) continue;
-      step.o = o[0][component / 8][2 * half + component % 2];
-      steps[key_tile] = step;
-    }
-  }
-  /// The same for a kernel that knows a whole row, and then has four components of its O.
-  __device__ __forceinline__ void row(int mine, const StepRecord& now) {
-    count_rise(mine, now);
-    if (!chosen(mine)) return;
-    StepRecord& to = steps[key_tile];
-    const float o = to.o;
-    to = now;
-    to.o = o;
-    to.order = order;
-  }
-  __device__ __forceinline__ void component_of(int mine, int first, const float4& four) {
-    if (!chosen(mine) || component / 4 * 4 != first) return;
-    const int which = component % 4;
-    steps[key_tile].o = which == 0 ? four.x : which == 1 ? four.y : which == 2 ? four.z : four.w;
-  }
-  /// Backward: a key's values for a query, weight, dP and dS …
-  __device__ void pair(int mine, int key, float p, float dp, float ds) {
-    if (!chosen(mine) || key >= length) return;
-    rows[key] = p;
-    rows[length + key] = dp;
-    rows[2 * length + key] = ds;
-  }
-  /// … and the tile's addition to a sum of dQ.
-  __device__ void adds(int mine, int column, float dq) {
-    if (!chosen(mine) || column != component) return;
-    steps[key_tile].o = dq;
-    steps[key_tile].order = order;
-  }
-  /// The block is done with the tile, with the given rows of O read and written.
-  __device__ __forceinline__ void end(int o_reads, int o_writes) {
-    if (threadIdx.x != 0) return;
-    visits[at].o_reads += o_reads;
-    visits[at].o_writes += o_writes;
-    if (began) visits[at].end = now(order + 1);
-  }
-
- private:
-  /// Nanoseconds on a clock shared by all multiprocessors; under emulation, where time is meaningless, the tiles so far.
-  static __device__ long long now([[maybe_unused]] int tiles) {
-#if defined(__CUDACC__)
-    long long nanoseconds = 0;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(nanoseconds)::"memory");
-    return nanoseconds;
-#else
-    return tiles;
-#endif
-  }
-  __device__ void count_rise(int mine, const StepRecord& now) const {
-    const bool rises = now.m_after > now.m_before && now.m_before > -INFINITY;
-    if (rises && first_query + mine < length) atomicAdd(&visits[at].rescaled, 1);
-  }
-};
 
 }  // namespace tilestep::attention::SIMT_BACKEND

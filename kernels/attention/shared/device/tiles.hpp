@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/attention/shared/task.hpp"
 #include "kernels/base/simt/mma.hpp"
@@ -78,6 +79,10 @@ struct Counted {
     return {array + offset, asked};
   }
 };
+
+/// An array of a kernel with such a tape.
+template <class Tape, class T>
+using ArrayOf = std::conditional_t<Tape::kRecords, Counted<T>, simt::Global<T>>;
 
 template <class T>
 __device__ __forceinline__ simt::Global<T> array_of(const Counted<T>& counted) {
@@ -179,6 +184,14 @@ __device__ __forceinline__ void copy_tile(simt::Shared<Bits> to, const Rows<From
              from.first + (row * from.pitch + chunk * Bf16::kChunk), inside);
     }
   }
+}
+/// The same for rows of Q, K or V, from `first_row` on; `there` of them exist.
+template <class T, class From>
+__device__ __forceinline__ void copy_rows(simt::Shared<Bits> to, const From& array,
+                                          std::int64_t first_row, int there, int rows,
+                                          const T& tiles) {
+  copy_tile<T::kUnroll>(to, rows_of(array, first_row, there, tiles.head_dim, tiles.head_dim), rows,
+                        tiles.columns, tiles.threads);
 }
 /// Stores `rows` of a tile, from its row `first` on, by one warp, to all of whose lanes they are visible.
 template <class To>

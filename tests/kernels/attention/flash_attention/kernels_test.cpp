@@ -49,7 +49,7 @@ TEST_CASE("every variant holds the lesson's checks for every pair of choices",
   int seed = 0;
   for (const Choice& choice : pairwise(kChoices)) {
     const Params params = params_of(choice, ++seed);
-    if (!part.skips()) held_run(runs, params, *device);
+    if (!part.skips()) check_run(params, *device);
   }
 }
 
@@ -117,7 +117,7 @@ TEST_CASE("the steps of a query follow from each other and lead to its O", "[fla
   const auto device = test_device();
   for (const Variant variant : {Variant::flash_1, Variant::flash_2}) {
     const Params params{.variant = variant, .seq = 100, .data = Data::outliers};
-    const Chosen chosen{1, 77, 13};
+    const Chosen chosen{1, 77, 0};
     const Compared run = compared_run(*device, params, chosen);
     float m = -INFINITY;
     double l = 0;
@@ -139,7 +139,7 @@ TEST_CASE("the steps of a query follow from each other and lead to its O", "[fla
     CHECK(steps == 3);  // keys 0 … 77 are in three tiles of 32
     const auto row = static_cast<std::size_t>(chosen.head * params.seq + chosen.query);
     const double output = variant == Variant::flash_1 ? o : o / l;
-    CHECK(static_cast<double>(run.outcome.o[row * 32 + 13]) ==
+    CHECK(static_cast<double>(run.outcome.o[row * 32]) ==
           Approx(output).epsilon(1e-2).margin(1e-4));
     CHECK(static_cast<double>(run.outcome.lse[row]) ==
           Approx(static_cast<double>(m) + std::log(l)).epsilon(1e-4));

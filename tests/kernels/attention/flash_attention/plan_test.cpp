@@ -15,7 +15,7 @@ TEST_CASE("what is gone is answered with what took its place", "[flash_attention
   for (const char* format : {"fp16", "fp32"}) {
     CHECK(said("dtype", std::string(format)) ==
           fmt::format("knob 'dtype' no longer has '{}': bf16 runs the same steps; allowed: one of "
-                      "bf16, fp8, int8",
+                      "bf16, fp8, int8, fp8-with-mean, int8-with-mean",
                       format));
   }
   CHECK(contains(said("variant", std::string("fused-softmax")), "naive keeps its scores"));
@@ -24,10 +24,33 @@ TEST_CASE("what is gone is answered with what took its place", "[flash_attention
   }
   CHECK(contains(said("pass", std::string("backward-recompute")), "lesson attention-backward"));
   CHECK_NOTHROW(knob_table().params({{"pass", std::string("forward")}}));
+  CHECK(contains(said("block_q", std::string("64")), "tile = 64x32"));
+  CHECK(contains(said("smooth_k", false), "int8-with-mean"));
   for (const char* knob : {"rescale_above", "exp_polynomial"}) {
     CHECK(contains(said(knob, std::int64_t{8}), "no longer a knob"));
     CHECK(contains(said(knob, std::int64_t{8}), "the lesson's text"));
     CHECK_NOTHROW(knob_table().params({{knob, std::int64_t{0}}}));  // as older capsules have it
+  }
+}
+
+TEST_CASE("knobs come to what the kernels are run with", "[flash_attention]") {
+  CHECK(Choices{.heads = 6}.params().kv_heads == 3);
+  CHECK(Choices{.heads = 3}.params().kv_heads == 3);
+  const Params tall = Choices{.tile = tile_of(Edge::t64, Edge::t16)}.params();
+  CHECK((tall.block_q == Edge::t64 && tall.block_k == Edge::t16));
+  for (const Mask mask : all_of<Mask>()) {
+    const Params params = Choices{.mask = static_cast<Sees>(mask)}.params();
+    CHECK((params.mask == mask && params.score_mod == ScoreMod::none));
+  }
+  const Params alibi = Choices{.mask = Sees::alibi}.params();
+  CHECK((alibi.mask == Mask::causal && alibi.score_mod == ScoreMod::alibi));
+  const Params softcap = Choices{.mask = Sees::softcap}.params();
+  CHECK((softcap.mask == Mask::causal && softcap.score_mod == ScoreMod::softcap));
+  for (const ScoreFormat format : all_of<ScoreFormat>()) {
+    const Params params = Choices{.dtype = format}.params();
+    CHECK(name_of(format).starts_with(name_of(params.dtype)));
+    CHECK(params.smooth_k != contains(name_of(format), "with-mean"));
+    CHECK((params.data == Data::outliers) == is_quantized(params.dtype));
   }
 }
 

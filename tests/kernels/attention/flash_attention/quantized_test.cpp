@@ -268,17 +268,13 @@ TEST_CASE("8 bits: any rung runs as the one kernel that has them", "[flash_atten
 }
 
 TEST_CASE("8 bits: a run says what they cost, and comes back from JSON", "[flash_attention]") {
-  lab::NoProgress nobody;
   const auto device = test_device();
   for (const DataType format : kFormats) {
     Params params = small(format, true, Data::outliers);
     params.variant = Variant::flash_1;
     CAPTURE(runs.words(params));
-    const lab::Report report = lesson().run(knob_table().settings(params), *device, nobody);
-    for (const lab::Check& check : report.checks) {
-      CAPTURE(check.id, check.max_error, check.tolerance);
-      CHECK(check.ok);
-    }
+    const lab::Report report = runs(params, *device);
+    CHECK(tests::failed_checks(report) == "");
     const Trace trace = trace_from_json(report.trace);
     CHECK((to_json(trace) == report.trace));
     REQUIRE(trace.quantized.size() == kQuantizedRows);

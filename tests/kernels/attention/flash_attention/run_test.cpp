@@ -197,10 +197,7 @@ TEST_CASE("what is chosen past the end is the last", "[flash_attention]") {
 TEST_CASE("a run is the same in every order of threads", "[flash_attention]") {
   for (const Variant variant : {Variant::flash_1, Variant::flash_2}) {
     CAPTURE(std::string(name_of(variant)));
-    lab::NoProgress nobody;
-    const lab::Settings settings = knob_table().settings(small(variant));
-    const auto forwards = lesson().run(settings, *test_device(), nobody);
     const auto device = test_device(simt::ThreadOrder::descending);
-    CHECK((lesson().run(settings, *device, nobody).trace == forwards.trace));
+    CHECK((runs(small(variant), *device).trace == runs(small(variant)).trace));
   }
 }

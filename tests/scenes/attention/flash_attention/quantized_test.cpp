@@ -14,9 +14,10 @@ using Shown = tests::Shown<FlashAttentionScene>;
 namespace {
 
 lab::Settings quantized(const char* dtype, bool smooth_k = true) {
-  return {{"seq", std::int64_t{192}},      {"heads", std::int64_t{1}},
-          {"head_dim", std::string("64")}, {"data", std::string("outliers")},
-          {"dtype", std::string(dtype)},   {"smooth_k", smooth_k}};
+  return {{"seq", std::int64_t{192}},
+          {"heads", std::int64_t{1}},
+          {"head_dim", std::string("64")},
+          {"dtype", std::string(dtype) + (smooth_k ? "" : "-with-mean")}};
 }
 
 }  // namespace

@@ -202,13 +202,6 @@ TEST_CASE("FlashAttention: what a break did stands in the picture at the end",
   CHECK(sentence.find("for nothing") != std::string::npos);
 }
 
-TEST_CASE("FlashAttention: a query that sees no key has no step", "[flash_attention_scene]") {
-  Shown shown(with({{"mask", std::string("sliding-window")}, {"window", std::int64_t{0}}}));
-  CHECK(shown->steps().tiles == 0);
-  CHECK(shown->sentence(shown->moment({0, 0})).find("no key") != std::string::npos);
-  CHECK_FALSE(shown.picture({0, 0}).empty());
-}
-
 TEST_CASE("FlashAttention: tiles lead to their steps, tiles of queries to their queries",
           "[flash_attention_scene]") {
   Shown shown(with({}));
