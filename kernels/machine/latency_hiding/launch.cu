@@ -44,6 +44,16 @@ void with_copy(int bytes_per_load, int loads, Run run) {
   });
 }
 
+template <class Run>
+void with_chains(int chains, Run run) {
+  simt::with_constant<1, 2, 3, 4, 5, 6, 7, 8>("latency-hiding: ilp", chains, run);
+}
+template <class Run>
+void with_registers(int registers, Run run) {
+  simt::with_constant<24, 32, 40, 48, 64, 96, 128, 168>("latency-hiding: max_registers", registers,
+                                                        run);
+}
+
 #if defined(__CUDACC__)
 void check(cudaError_t result, const char* what) {
   if (result == cudaSuccess) return;
@@ -101,17 +111,14 @@ void start(const Call& call, const Compute& what, simt::Span<const float> from,
   const auto in = simt::global(from, "in");
   const auto out = simt::global(to, "out");
   if (what.kernel == Kernel::fma) {
-    simt::with_constant<1, 2, 3, 4, 5, 6, 7, 8>(
-        "latency-hiding: ilp", what.chains, [&](auto chains) {
-          call("fma", what.grid, fma<decltype(chains)::value, Tape>, in, out, kScale, what.rounds,
-               what.steps, what.active, tape);
-        });
+    with_chains(what.chains, [&](auto chains) {
+      call("fma", what.grid, fma<decltype(chains)::value, Tape>, in, out, kScale, what.rounds,
+           what.steps, what.active, tape);
+    });
   } else if (what.kernel == Kernel::spill) {
-    simt::with_constant<24, 32, 40, 48, 64, 96, 128, 168>(
-        "latency-hiding: max_registers", what.registers, [&](auto registers) {
-          call("spill", what.grid, spill<decltype(registers)::value, Tape>, in, out, what.rounds,
-               tape);
-        });
+    with_registers(what.registers, [&](auto registers) {
+      call("spill", what.grid, spill<decltype(registers)::value, Tape>, in, out, what.rounds, tape);
+    });
   } else if (what.kernel == Kernel::diverge) {
     call("diverge", what.grid, diverge<Tape>, in, out, simt::global(what.voted, "voted"), kScale,
          what.ways, what.rounds, what.steps, tape);
