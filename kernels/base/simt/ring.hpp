@@ -15,7 +15,7 @@
 #define SIMT_CALLER
 #define SIMT_AT_CALLER
 #else
-#define SIMT_CALLER , Location at = Location::current()
+#define SIMT_CALLER , ::tilestep::simt::Location at = ::tilestep::simt::Location::current()
 #define SIMT_AT_CALLER , at
 #endif
 
@@ -82,6 +82,17 @@ struct Ring {
     if (threadIdx.x % 32 == 0) arrive(empty(stage) SIMT_AT_CALLER);
   }
 };
+
+/// consumer_release where kBlocks of a cluster share a stage, since their copies write to all of them: in each block.
+template <int kBlocks, class R>
+__device__ __forceinline__ void release(const R& ring, int stage SIMT_CALLER) {
+  if constexpr (kBlocks == 1) {
+    ring.consumer_release(stage SIMT_AT_CALLER);
+  } else {
+    const unsigned lane = threadIdx.x % 32;
+    if (lane < kBlocks) arrive_at(ring.empty(stage), lane SIMT_AT_CALLER);
+  }
+}
 
 /// Records the multiprocessor's clock as event `number` of a site, by the first of each kThreads threads of the tape's
 /// block. A timed kernel does not read the clock.

@@ -38,7 +38,10 @@
 /// What `__noinline__` becomes in the source: libstdc++ uses that word in its own way.
 #define SIMT_OUTLINE __attribute__((noinline))
 
-#define clock() static_cast<clock_t>(clock64())
+/// CUDA's clock(). With arguments it is another function of that name, such as hopper::clock.
+#define clock(...) SIMT_CLOCK##__VA_OPT__(_OF)(__VA_ARGS__)
+#define SIMT_CLOCK() static_cast<clock_t>(clock64())
+#define SIMT_CLOCK_OF(...) clock(__VA_ARGS__)
 
 /// What `extern __shared__ T name[];` in a function becomes is `T* name = simt_dynamic{};`: the block's dynamic shared
 /// memory, the same for all of them ("C++ Language Extensions", "__shared__").
