@@ -45,8 +45,9 @@ constexpr Edit kEdits[] = {
     {"online-softmax", "attention/online_softmax/one_pass.cu",
      "plus<Format>(times<Format>(l, rescale), tile_sum);", "plus<Format>(l, tile_sum);"},
     {"flash-attention", "attention/flash_attention/flash_2.cu",
-     "online_softmax(s, o, stats, set.to_log2(), tiles, witness);",
-     "online_softmax(s, o, stats, set.to_natural, tiles, witness);"},
+     "online_softmax(s, o, stats, set, tiles, tape, here);",
+     "online_softmax(s, o, stats, Setting{set.rule, set.heads, set.kv_heads, set.mod, set.scale, "
+     "set.to_natural * kLn2}, tiles, tape, here);"},
     {"flash-attention", "attention/flash_attention/flash_2.cu", "tile = next;",
      "tile = next; stats.l[0][0] = stats.l[0][1] = 0;"},
     {"decode", "attention/kv_cache/paged/paged.cu", "factor[half] = step.rescale;",
@@ -211,10 +212,15 @@ constexpr std::string_view kRecords[] = {"tape.note(",
                                          "probe.used(",
                                          "probe.start(",
                                          "probe.finish(",
+<<<<<<< HEAD
                                          "loads(tape, ",
                                          "note_item(",
                                          "note_output<",
                                          "note_step(",
+=======
+                                         "note_outputs(",
+                                         "end_visit(",
+>>>>>>> 287bfcfca376602144e3db2d2e54577d0f41cae9
                                          "witness.asks(",
                                          "witness.begin(",
                                          "witness.output(",

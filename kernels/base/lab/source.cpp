@@ -66,7 +66,10 @@ bool begins_recording(std::string_view rest) {
         "tape.seen(", "tape.linger(", "witness.", "records.", "probe."}) {
     if (rest.starts_with(word)) return true;
   }
-  return false;
+  // Of attention's kernels: shared/device/record.hpp.
+  return rest.starts_with("note_step(") || rest.starts_with("note_outputs(") ||
+         rest.starts_with("note_pair(") || rest.starts_with("end_visit(") ||
+         rest.starts_with("count_rows(");
 }
 
 /// Whether a statement can begin after this line.

@@ -95,7 +95,7 @@ __device__ __forceinline__ SIMT_UNWATCHED void note_step(const Tape& tape, const
     const bool rises = step.m_after > step.m_before && step.m_before > -INFINITY;
     if (rises && visit != nullptr) atomicAdd(&visit->rescaled, 1);
     step.k_tile = here.k_tile;
-    step.order = here.order;
+    step.order = -1;  // it counts when its O is noted
     step.kind = here.kind;
     if (tape.chosen(here.first_row + row)) tape.put(kSteps, here.k_tile, step);
   }
@@ -106,7 +106,9 @@ __device__ __forceinline__ SIMT_UNWATCHED void note_output(const Tape& tape, con
                                                            int row, float o) {
   if constexpr (Tape::kRecords) {
     StepRecord* const step = tape.template at<StepRecord>(kSteps, here.k_tile);
-    if (tape.chosen(here.first_row + row) && step != nullptr) step->o = o;
+    if (!tape.chosen(here.first_row + row) || step == nullptr) return;
+    step->o = o;
+    step->order = here.order;
   }
 }
 
