@@ -206,28 +206,10 @@ constexpr std::pair<std::string_view, std::string_view> kDefaults[] = {
     {"moe-routing", "experts/moe_routing/routing.cu"}};
 
 /// How a statement begins that does nothing but record.
-constexpr std::string_view kRecords[] = {"tape.note(",
-                                         "tape.seen(",
-                                         "note_sum(",
-                                         "probe.used(",
-                                         "probe.start(",
-                                         "probe.finish(",
-<<<<<<< HEAD
-                                         "loads(tape, ",
-                                         "note_item(",
-                                         "note_output<",
-                                         "note_step(",
-=======
-                                         "note_outputs(",
-                                         "end_visit(",
->>>>>>> 287bfcfca376602144e3db2d2e54577d0f41cae9
-                                         "witness.asks(",
-                                         "witness.begin(",
-                                         "witness.output(",
-                                         "witness.softmax(",
-                                         "witness.template output<",
-                                         "clock(tape",
-                                         "clock<"};
+constexpr std::string_view kRecords[] = {
+    "tape.note(",   "note_sum(",  "probe.used(",  "probe.start(", "probe.finish(",
+    "loads(tape, ", "note_item(", "note_output<", "note_step(",   "note_outputs(",
+    "end_visit(",   "clock(tape", "clock<"};
 
 /// A statement of a source: its text from `at`, up to and with its semicolon.
 struct Statement {

@@ -61,15 +61,14 @@ std::size_t statement_end(std::string_view text, std::size_t at) {
 /// Whether a statement begins like a recording one.
 bool begins_recording(std::string_view rest) {
   for (const std::string_view word :
-       {"tape.note(", "tape.note_row(", "tape.put(", "tape.add(", "tape.tick(", "clock(tape",
-        "clock<", "note(What::", "c.note(", "note(k", "linger(tape", "if (tape.", "if (omits(tape",
-        "tape.seen(", "tape.linger(", "witness.", "records.", "probe."}) {
+       {"tape.note(",  "tape.put(",    "tape.add(",      "tape.tick(",    "tape.access(",
+        "if (tape.",   "clock(tape",   "clock<",         "c.note(",       "note(k",
+        "note(What::", "linger(tape",  "if (omits(tape", "loads(tape",    "stores(tape",
+        "note_item(",  "note_copies(", "note_step(",     "note_softmax(", "note_output",
+        "note_pair(",  "count_rows(",  "end_visit(",     "probe.",        "recorder."}) {
     if (rest.starts_with(word)) return true;
   }
-  // Of attention's kernels: shared/device/record.hpp.
-  return rest.starts_with("note_step(") || rest.starts_with("note_outputs(") ||
-         rest.starts_with("note_pair(") || rest.starts_with("end_visit(") ||
-         rest.starts_with("count_rows(");
+  return false;
 }
 
 /// Whether a statement can begin after this line.

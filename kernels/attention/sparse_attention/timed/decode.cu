@@ -9,6 +9,7 @@
 
 #include "kernels/attention/sparse_attention/timed/kernels.hpp"
 #include "kernels/base/simt/mma.hpp"
+#include "kernels/base/simt/softmax_step.hpp"
 
 namespace tilestep::sparse_attention::timed::SIMT_BACKEND {
 
@@ -113,12 +114,11 @@ struct Heads {
       }
       best = fmaxf(best, __shfl_xor_sync(0xFFFFFFFFu, best, 1));
       best = fmaxf(best, __shfl_xor_sync(0xFFFFFFFFu, best, 2));
-      const float now = fmaxf(m[half], best), base = now == -INFINITY ? 0 : now;
-      rescale[half] = simt::exp2_approx(m[half] - base);
-      m[half] = now;
+      const auto step = simt::raise_maximum<simt::BinaryExp>(m[half], best);
+      rescale[half] = step.rescale;
       float sum = 0;
       for (float& one : s) {
-        one = simt::exp2_approx(one - base);
+        one = step.weight(one);
         sum += one;
       }
       l[half] = l[half] * rescale[half] + sum;

@@ -49,9 +49,9 @@ TEST_CASE("lines that record the picture are found whole", "[lab]") {
   // What the kernel needs stays, though a tape watches it.
   CHECK(recorder_lines("const auto a = tape.traced(b,\n  1);\n// tape.note(1);\n").empty());
   // In the middle of a statement none begins; a step's line stays.
-  CHECK(recorder_lines("a(b,\n  witness.end(1));\nwitness.end(2);\nb;\n") ==
+  CHECK(recorder_lines("a(b,\n  tape.put(1));\ntape.put(2);\nb;\n") ==
         std::vector<LineRange>{{3, 3}});
-  CHECK(recorder_lines("a;\nwitness.end(2);  // [step: end]\nprobe.start();\n") ==
+  CHECK(recorder_lines("a;\ntape.put(2);  // [step: end]\nprobe.start();\n") ==
         std::vector<LineRange>{{3, 3}});
   CHECK(recorder_lines("").empty());
   CHECK(recorder_lines("tape.note(").empty());
