@@ -321,7 +321,7 @@ __global__ void __launch_bounds__(kRowThreads)
   const int first = static_cast<int>(strip % strips) * kStrip;
   const auto from = arrays.dq_sums + static_cast<std::ptrdiff_t>(strip * kStrip * columns);
   const int row = me.warp * kStrip + me.lane / 4;
-  constexpr int kUnroll = Tape::kRecords ? kNever : 4;
+  [[maybe_unused]] constexpr int kUnroll = Tape::kRecords ? kNever : 4;
 #pragma unroll kUnroll
   for (int j = 0; j < columns / 8; ++j) {
     const auto at = from + (j * 32 + me.lane) * 4;
