@@ -5,7 +5,6 @@
 
 #include "kernels/base/numeric/float_format.hpp"
 #include "kernels/base/simt/simt.hpp"
-#include "kernels/base/simt/softmax_step.hpp"
 #include "kernels/systems/parallelism/kernels.hpp"
 
 namespace tilestep::parallelism::SIMT_BACKEND {
@@ -87,15 +86,14 @@ __global__ void attend(Attention a) {
   const int first = query * a.width() + head * a.shape.dim;
   for (int key = 0; key < a.shape.keys; ++key) {
     if (!sees(a.q_at[query], a.k_at[key])) continue;
-    const float score = a.score(query, key, head);
-    float largest = a.m[at];
-    const auto step = simt::raise_maximum<simt::NaturalExp>(largest, score);
-    const float weight = step.weight(score);
+    const float score = a.score(query, key, head), before = a.m[at];
+    const float largest = fmaxf(before, score);
+    const float shrinks = expf(before - largest), weight = expf(score - largest);
     a.m[at] = largest;
-    a.l[at] = a.l[at] * step.rescale + weight;  // [step: merge]
+    a.l[at] = a.l[at] * shrinks + weight;  // [step: merge]
     for (int i = 0; i < a.shape.dim; ++i)
       a.o[first + i] =
-          a.o[first + i] * step.rescale + weight * a.v[key * a.width() + head * a.shape.dim + i];
+          a.o[first + i] * shrinks + weight * a.v[key * a.width() + head * a.shape.dim + i];
   }
 }
 __global__ void finish(Attention a) {

@@ -16,7 +16,7 @@
 // while it computes: dP under the exponentials, dV under dS, dK and dQ under the trip through shared memory, S of
 // the next tile while dQ is stored.
 
-#include "kernels/attention/attention_backward/hopper/warpgroup.hpp"
+#include "kernels/attention/attention_backward/hopper/backward_warpgroup.hpp"
 
 namespace tilestep::attention_backward::hopper::SIMT_BACKEND {
 

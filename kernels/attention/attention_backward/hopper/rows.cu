@@ -3,7 +3,7 @@
 // The row-by-row work of the backward pass for Hopper before and after its products. Both kernels only move
 // bytes: each number once.
 
-#include "kernels/attention/attention_backward/hopper/warpgroup.hpp"
+#include "kernels/attention/attention_backward/hopper/backward_warpgroup.hpp"
 
 namespace tilestep::attention_backward::hopper::SIMT_BACKEND {
 

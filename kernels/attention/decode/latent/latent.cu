@@ -15,7 +15,7 @@
 //
 // q [batch × heads × 576], cache [pages × page_size × 576], o [batch × heads × 512] BF16.
 
-#include "kernels/attention/decode/latent/tiles.hpp"
+#include "kernels/attention/decode/latent/latent_tiles.hpp"
 
 namespace tilestep::decode::latent::SIMT_BACKEND {
 
