@@ -29,7 +29,6 @@ const lab::Replay& replay_of_runs() {
                      {"checks.occupancy", "what the compiler gave"},
                      {"checks.reported", "where warps went"},
                      {"checks.votes", "lanes that it ran together"}},
-      .retired = {{"tables.arms", "the votes are columns of the probes"}},
       .rounding = 0x1p-20,
       .rounding_why = "Errors against the reference are of the last bits of FP32."};
   return kReplay;

@@ -375,8 +375,9 @@ TEST_CASE("the texts on attention that leaves out or sums up quote what was reco
   };
   says("attention/sparse-attention",
        fmt::format("is {:.0f} times as fast as a causal mask", times("window 4096")));
-  says("attention/sparse-attention",
-       fmt::format("95 % are left out are {:.0f} times as fast", times("5 % of the blocks")));
+  says(
+      "attention/sparse-attention",
+      fmt::format("a twentieth of the blocks is {:.0f} times as fast", times("5 % of the blocks")));
   says("attention/sparse-attention",
        fmt::format(
            "to choose 2048 of 65,536 takes {:.0f} % longer",
