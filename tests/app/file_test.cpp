@@ -154,7 +154,7 @@ TEST_CASE("an output replaces what is of its own kind, and nothing else unless i
   };
   const fs::path picture = folder.path() / "a.png", other = folder.path() / "b.png",
                  empty = folder.path() / "empty.png", link = folder.path() / "link.png",
-                 json = folder.path() / "map.json";
+                 map = folder.path() / "map.json";
   CHECK(said(picture, png) == "");
   CHECK(said(picture, png + "!") == "");
   CHECK(file_text(picture) == png + "!");
@@ -171,10 +171,10 @@ TEST_CASE("an output replaces what is of its own kind, and nothing else unless i
   CHECK(fs::is_symlink(link));
   CHECK(file_text(picture) == png);
   // Where the name says nothing more exact, the first words of the text do.
-  write_file(json, "{\n  \"name\": \"somebody's package\"\n}\n");
-  check_contains(said(json, "{\n  \"controls\": []\n}\n"), "another kind of file");
-  write_output(json, "{\n  \"controls\": []\n}\n", true);
-  CHECK(said(json, "{\n  \"controls\": [1]\n}\n") == "");
+  write_file(map, "{\n  \"name\": \"somebody's package\"\n}\n");
+  check_contains(said(map, "{\n  \"controls\": []\n}\n"), "another kind of file");
+  write_output(map, "{\n  \"controls\": []\n}\n", true);
+  CHECK(said(map, "{\n  \"controls\": [1]\n}\n") == "");
   const fs::path table = folder.path() / "steps.csv";
   write_file(table, "surname,first name\n");
   check_contains(said(table, "step,tile_max\n0,1\n"), "another kind of file");

@@ -50,10 +50,10 @@ TEST_CASE("a table is saved as CSV, TSV and JSON", "[keep]") {
         "tile,rate,why\n0,1.3,\"a, \"\"b\"\"\"\n1,2.0,\"tab\there\nand on\"\n");
   CHECK(table_text(table_sample(), {}, TableForm::tsv) ==
         "tile\trate (GB/s)\twhy\n0\t1.3\ta, \"b\"\n1\t2.0\ttab here and on\n");
-  const auto json = nlohmann::json::parse(table_text(table_sample(), {}, TableForm::json));
-  CHECK(json.at("id") == "rows");
-  CHECK(json.at("rows").size() == 2);
-  CHECK(json.at("rows")[1][1] == 2.0);
+  const auto saved = nlohmann::json::parse(table_text(table_sample(), {}, TableForm::json));
+  CHECK(saved.at("id") == "rows");
+  CHECK(saved.at("rows").size() == 2);
+  CHECK(saved.at("rows")[1][1] == 2.0);
 }
 
 TEST_CASE("what is not on show yet is not in what is saved", "[keep]") {

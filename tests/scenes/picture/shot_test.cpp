@@ -124,5 +124,5 @@ TEST_CASE("a box is bare until something is drawn in it", "[picture]") {
   CHECK_FALSE(is_bare(picture.root));
   CHECK(is_bare(box({"to_come"}, {Bars{items("nothing", 0), "key", "score"}, Curve{}})));
   CHECK(is_bare(column({"outer"}, {box({"inner"}, {})})));
-  CHECK_FALSE(is_bare(column({"outer"}, {box({"inner"}, {Curve{.x = {1}, .y = {1}}})})));
+  CHECK_FALSE(is_bare(column({"outer"}, {box({"inner"}, {Curve{.key = {}, .x = {1}, .y = {1}}})})));
 }

@@ -14,7 +14,7 @@ using tests::count_of, tests::items_named, tests::mark_named, tests::picture_at;
 using Shown = tests::Shown<DecodeScene>;
 
 TEST_CASE("Decode: every tile of every request is read, and then done", "[decode_scene]") {
-  Shown shown({{"splits", std::int64_t{0}}});
+  Shown shown(lab::Settings{{"splits", std::int64_t{0}}});
   const auto& trace = shown.trace();
   int tiles = 0, done = 0;
   for (const int tokens : trace.tokens) tiles += (tokens + 15) / 16;
@@ -28,7 +28,7 @@ TEST_CASE("Decode: every tile of every request is read, and then done", "[decode
 }
 
 TEST_CASE("Decode: lanes grow by a tile a round and end where the items end", "[decode_scene]") {
-  Shown shown({{"splits", std::int64_t{0}}});
+  Shown shown(lab::Settings{{"splits", std::int64_t{0}}});
   const auto& trace = shown.trace();
   double before = 0;
   for (int round = 1; round <= trace.rounds(); ++round) {

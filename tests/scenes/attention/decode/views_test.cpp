@@ -75,7 +75,7 @@ TEST_CASE("Decode: what a byte of cache is used for is the formula's, on one sca
 TEST_CASE("Decode: the strip is the followed request's cache, and is swept once",
           "[decode_scene]") {
   for (const std::int64_t splits : {1, 2, 0}) {
-    Shown shown({{"splits", splits}});
+    Shown shown(lab::Settings{{"splits", splits}});
     const auto& trace = shown.trace();
     const int tiles = (trace.tokens[static_cast<std::size_t>(trace.request)] + 15) / 16;
     int before = 0;
@@ -142,7 +142,7 @@ TEST_CASE("Decode: weights of the merge are bars as long as they are", "[decode_
 
 TEST_CASE("Decode: the chart's lines of weights and cache meet at the crossing", "[decode_scene]") {
   for (const std::int64_t context : {64, 32768}) {
-    Shown shown({{"context", context}});
+    Shown shown(lab::Settings{{"context", context}});
     const picture::Picture picture = view_at(*shown, 0);
     const auto& weights = mark_named<picture::Curve>(picture, "weights_read");
     CHECK(weights.y[0] == Approx(16.06));  // 8.03 billion in BF16
@@ -227,7 +227,7 @@ TEST_CASE("Decode: blocks at work over a GPU's clock are the recorded items", "[
 
 TEST_CASE("Decode: without a clock blocks stand over tiles, and the picture says so",
           "[decode_scene]") {
-  Shown shown({{"splits", std::int64_t{1}}});
+  Shown shown(lab::Settings{{"splits", std::int64_t{1}}});
   const auto& trace = shown.trace();
   REQUIRE_FALSE(trace.clocked());
   const picture::Picture picture = view_at(*shown, trace.length());
@@ -270,7 +270,7 @@ TEST_CASE("Decode: eight requests have a tone each, and their names", "[decode_s
 
 TEST_CASE("Decode: a key in four bits is the run's own, with the scales that the cache has",
           "[decode_scene]") {
-  Shown shown({{"kv_dtype", std::string("int4")}, {"scales", std::string("channel")}});
+  Shown shown(lab::Settings{{"kv_dtype", std::string("int4")}, {"scales", std::string("channel")}});
   const decode::Inputs inputs = decode::inputs_of(params_of(shown));
   const auto channels = static_cast<std::size_t>(inputs.layer.row.key);
   const std::size_t first = inputs.key_at(inputs.tables[0][0], 0, 0);

@@ -57,7 +57,7 @@ TEST_CASE("FlashAttention: what 8 bits cost is seen at the end, as the trace has
       CHECK(sentence.find("K's mean") != std::string::npos);
     }
   }
-  Shown shown({{"seq", std::int64_t{128}}});
+  Shown shown(lab::Settings{{"seq", std::int64_t{128}}});
   const picture::Picture end = tests::picture_at(*shown, tests::end_of(*shown));
   CHECK(tests::mark_of<picture::Bars>(end, "o_error") == nullptr);
 }

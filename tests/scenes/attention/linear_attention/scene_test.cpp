@@ -20,7 +20,7 @@ constexpr int kBefore = static_cast<int>(Phase::before), kAfter = static_cast<in
 TEST_CASE("Linear attention: weights and answers are the kernel's, on one scale",
           "[linear_attention_scene]") {
   for (const char* feature : {"elu", "random"}) {
-    Shown shown({{"feature", feature}});
+    Shown shown(lab::Settings{{"feature", feature}});
     const auto& trace = shown.trace();
     const picture::Picture before = picture_at(*shown, Cursor{1, kBefore}),
                            after = picture_at(*shown, Cursor{1, kAfter});
@@ -44,7 +44,7 @@ TEST_CASE("Linear attention: weights and answers are the kernel's, on one scale"
 TEST_CASE("Linear attention: the map is S after the token, and its scale stays",
           "[linear_attention_scene]") {
   for (const char* rule : {"sum", "gated-delta"}) {
-    Shown shown({{"rule", rule}});
+    Shown shown(lab::Settings{{"rule", rule}});
     const auto& trace = shown.trace();
     // Colours are as deep as the root of a number's share of the scale, which is the last row.
     double scale = 0;
@@ -76,7 +76,7 @@ TEST_CASE("Linear attention: the map is S after the token, and its scale stays",
 
 TEST_CASE("Linear attention: bars are what the state holds for each key",
           "[linear_attention_scene]") {
-  Shown shown({{"rule", "delta"}, {"repeat", std::int64_t{3}}});
+  Shown shown(lab::Settings{{"rule", "delta"}, {"repeat", std::int64_t{3}}});
   const auto& trace = shown.trace();
   const Cursor cursor{trace.step_of_token(4), kAfter};
   const picture::Items bars = items_named(picture_at(*shown, cursor), "held");
@@ -114,7 +114,7 @@ TEST_CASE("Linear attention: a chunk's product is masked, and its outputs are kn
 
 TEST_CASE("Linear attention: mistakes stand where the kernel made them",
           "[linear_attention_scene]") {
-  Shown stale({{"break", "stale-state"}});
+  Shown stale(lab::Settings{{"break", "stale-state"}});
   const auto& trace = stale.trace();
   const picture::Items out =
       items_named(picture_at(*stale, Cursor{trace.step_of_chunk(1), kAfter}), "out");
@@ -123,7 +123,7 @@ TEST_CASE("Linear attention: mistakes stand where the kernel made them",
     CHECK((out.state[at] == picture::State::wrong) == (trace.wrong[at] > 0));
   }
   CHECK(tests::contains(stale->sentence({Cursor{trace.step_of_chunk(1), kAfter}}), "wrong"));
-  Shown unmasked({{"break", "unmasked-chunk"}});
+  Shown unmasked(lab::Settings{{"break", "unmasked-chunk"}});
   CHECK(tests::contains(unmasked->sentence({Cursor{unmasked.trace().step_of_chunk(0), kBefore}}),
                         "later one"));
 }

@@ -16,7 +16,7 @@ using Shown = tests::Shown<PagedKvScene>;
 
 TEST_CASE("Paged cache: the pool on show is the engine's, step by step", "[paged_kv_scene]") {
   for (const std::int64_t prefix : {0, 48}) {
-    Shown shown({{"prefix", prefix}});
+    Shown shown(lab::Settings{{"prefix", prefix}});
     for (int step = 1; step <= static_cast<int>(shown.trace().serving.size()); ++step) {
       const Served& now = shown.trace().serving[static_cast<std::size_t>(step) - 1];
       const picture::Items pages = items_named(picture_at(*shown, step), "page");
@@ -57,7 +57,7 @@ TEST_CASE("Paged cache: every page of every request is read once, and then done"
 }
 
 TEST_CASE("Paged cache: a prefix is read for all requests that share it", "[paged_kv_scene]") {
-  Shown shown({{"prefix", std::int64_t{48}}});
+  Shown shown(lab::Settings{{"prefix", std::int64_t{48}}});
   const auto& trace = shown.trace();
   const auto shared = std::find_if(trace.items.begin(), trace.items.end(),
                                    [](const ItemTrace& item) { return item.rows > 1; });
@@ -137,7 +137,8 @@ TEST_CASE("Paged cache: the sectors on show are those that the kernel's copies w
   for (const char* size : {"1", "4", "16"}) {
     for (const char* format : {"bf16", "int4"}) {
       CAPTURE(size, format);
-      Shown shown({{"page_size", std::string(size)}, {"kv_dtype", std::string(format)}});
+      Shown shown(
+          lab::Settings{{"page_size", std::string(size)}, {"kv_dtype", std::string(format)}});
       const auto& trace = shown.trace();
       const int end = trace.step_of(trace.traced_item);
       const picture::Picture picture = picture_at(*shown, end);

@@ -29,7 +29,7 @@ double between(const picture::Picture& picture, const char* q, const char* k) {
 
 TEST_CASE("Positions: hands stand where the kernel turned the pair", "[positions_scene]") {
   for (const char* pairs : {"half-split", "interleaved"}) {
-    Shown shown({{"pairs", pairs}, {"shift", std::int64_t{777}}});
+    Shown shown(lab::Settings{{"pairs", pairs}, {"shift", std::int64_t{777}}});
     const auto& trace = shown.trace();
     const int key = trace.last() - 3;
     for (int step = 1; step <= 8; ++step) {
@@ -68,7 +68,7 @@ TEST_CASE("Positions: moving both tokens turns every hand and leaves the angles"
 
 TEST_CASE("Positions: Kernel shows the kernel that does the phase", "[positions_scene]") {
   for (const char* method : {"rope", "alibi"}) {
-    Shown shown({{"method", method}});
+    Shown shown(lab::Settings{{"method", method}});
     const int last = shown.trace().length();
     for (int step = 1; step <= last; ++step) {
       const scenes::SourceMark turns = shown->source({Cursor{step, kRotate}});
@@ -120,7 +120,7 @@ TEST_CASE("Positions: another key is followed, and a token is dragged", "[positi
 }
 
 TEST_CASE("Positions: an angle that is no number draws no hand", "[positions_scene]") {
-  Shown shown({{"break", "fp16-angles"}, {"shift", std::int64_t{100000}}});
+  Shown shown(lab::Settings{{"break", "fp16-angles"}, {"shift", std::int64_t{100000}}});
   const picture::Picture picture = picture_at(*shown, Cursor{1, kRotate});
   CHECK(mark_of<picture::Curve>(picture, "q0") == nullptr);
   CHECK(tests::contains(shown->sentence({Cursor{1, kRotate}}), "no number"));

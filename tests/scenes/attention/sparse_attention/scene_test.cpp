@@ -60,7 +60,7 @@ TEST_CASE("Sparse attention: counts add up to the trace's", "[sparse_attention_s
 
 TEST_CASE("Sparse attention: the best so far are those that the kernel kept",
           "[sparse_attention_scene]") {
-  Shown shown({{"method", "dsa"}});
+  Shown shown(lab::Settings{{"method", "dsa"}});
   const auto& trace = shown.trace();
   for (int tile = 1; tile <= trace.tiles(); ++tile) {
     const std::vector<int> kept = shown->kept({tile, 1});
@@ -84,7 +84,7 @@ TEST_CASE("Sparse attention: the best so far are those that the kernel kept",
 
 TEST_CASE("Sparse attention: rows of other tokens are wrong in the picture",
           "[sparse_attention_scene]") {
-  Shown shown({{"method", "dsa"}, {"break", "scattered-keys"}});
+  Shown shown(lab::Settings{{"method", "dsa"}, {"break", "scattered-keys"}});
   const auto& trace = shown.trace();
   const picture::Items rows = items_named(picture_at(*shown, Cursor{trace.after(), 1}), "row_of");
   int wrong = 0;

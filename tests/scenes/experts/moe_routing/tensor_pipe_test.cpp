@@ -38,7 +38,7 @@ TEST_CASE("the tensor pipe is that of this very product", "[moe_routing_scene]")
 
 TEST_CASE("a dash says for what a number was recorded", "[moe_routing_scene]") {
   if (lab::recording("moe-routing") == nullptr) return;
-  tests::Shown<scenes::MoeRoutingScene> scene({{"experts", std::int64_t{8}}});
+  tests::Shown<scenes::MoeRoutingScene> scene(lab::Settings{{"experts", std::int64_t{8}}});
   const scenes::View view{{moe_routing::kSteps, 0}};
   for (const scenes::Readout& readout : scene->readouts(view)) {
     if (readout.id != "tensor_pipe") continue;

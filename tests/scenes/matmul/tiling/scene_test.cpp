@@ -408,7 +408,7 @@ TEST_CASE("a block of 64 is a quarter of one of 128, and both are square", "[til
 }
 
 TEST_CASE("a rung asks how many numbers its FMAs take, before it says so", "[tiling_scene]") {
-  Shown shown({{"variant", std::string("register-tile-2d")}});
+  Shown shown(lab::Settings{{"variant", std::string("register-tile-2d")}});
   CHECK(shown.answer({0, tiling::kShares - 1}) == "16");
   CHECK_FALSE(shown->question({{1, tiling::kShares - 1}}));
 }

@@ -72,7 +72,7 @@ void check_request(Shown& shown, const coalescing::WarpRequest& request, scenes:
 
 TEST_CASE("lanes and sectors on screen are those of the trace", "[coalescing_scene]") {
   for (const char* pattern : {"sequential", "strided", "offset", "broadcast", "aos", "permuted"}) {
-    Shown shown({{"pattern", pattern}, {"elements", 100}});
+    Shown shown(lab::Settings{{"pattern", pattern}, {"elements", 100}});
     const auto& trace = shown.trace();
     const scenes::StepAxis axis = shown->steps();
     CHECK(axis.tiles == 3);
@@ -97,7 +97,7 @@ TEST_CASE("lanes and sectors on screen are those of the trace", "[coalescing_sce
 
 TEST_CASE("a run ends on the pattern's own request", "[coalescing_scene]") {
   for (const char* access : {"load", "store"}) {
-    Shown shown({{"access", std::string(access)}});
+    Shown shown(lab::Settings{{"access", std::string(access)}});
     const scenes::StepAxis axis = shown->steps();
     const std::string said = shown->sentence(axis.at_place(axis.places()));
     CAPTURE(said);
@@ -149,7 +149,7 @@ TEST_CASE("a request shows one thing after the other", "[coalescing_scene]") {
 }
 
 TEST_CASE("the train is as long as the request costs", "[coalescing_scene]") {
-  Shown shown({{"stride", 1}});
+  Shown shown(lab::Settings{{"stride", 1}});
   const auto length = [&](const std::string& last) {
     const auto parts = shown.picture({1, 2});
     return parts.at(last).max.x - parts.at("moved_0").min.x;
@@ -167,7 +167,7 @@ TEST_CASE("the train is as long as the request costs", "[coalescing_scene]") {
 }
 
 TEST_CASE("the train of before is outlined below that of now", "[coalescing_scene]") {
-  Shown shown({{"stride", 8}});
+  Shown shown(lab::Settings{{"stride", 8}});
   shown.player().keep_earlier({1, 2});
   shown.load({{"stride", 2}});
   CHECK(shown.picture({1, 2}).count("moved_1_0") == 1);  // its second row
@@ -181,7 +181,7 @@ TEST_CASE("the train of before is outlined below that of now", "[coalescing_scen
   }
   CHECK(picture::problems(now).empty());
   // Beside another run it is that one's.
-  Shown two({{"stride", 8}});
+  Shown two(lab::Settings{{"stride", 8}});
   CHECK(two.picture({1, 2}).count("moved_1_0") == 0);
   two.player().pin();
   CHECK(two.picture({1, 2}, tests::kPictureSizes[2]).count("moved_1_0") == 1);
@@ -190,7 +190,7 @@ TEST_CASE("the train of before is outlined below that of now", "[coalescing_scen
 }
 
 TEST_CASE("the knob at hand is the one that the pattern uses", "[coalescing_scene]") {
-  Shown shown({{"pattern", std::string("offset")}});
+  Shown shown(lab::Settings{{"pattern", std::string("offset")}});
   CHECK(shown->stage_knobs() == std::vector<std::string>{"pattern", "offset", "element_bytes"});
   shown.run({{"pattern", "broadcast"}});
   CHECK(shown->stage_knobs() == std::vector<std::string>{"pattern", "element_bytes", "access"});
@@ -216,7 +216,7 @@ TEST_CASE("the lane that was clicked is followed from request to request", "[coa
 }
 
 TEST_CASE("the coalescing questions are answered by the addresses", "[coalescing_scene]") {
-  Shown shown({{"pattern", "offset"}, {"offset", 1}});
+  Shown shown(lab::Settings{{"pattern", "offset"}, {"offset", 1}});
   CHECK(shown->question({{0, 0}})->values == std::vector<double>{5});
   CHECK(shown.answer({1, 2}) == "lane 8");
   CHECK(shown.answer({2, 2}) == "1");      // the fifth sector is the next warp's first
@@ -245,7 +245,7 @@ TEST_CASE("the coalescing questions are answered by the addresses", "[coalescing
 
 TEST_CASE("a lane is dragged to another sector or lane", "[coalescing_scene]") {
   const scenes::View first{{1, 2}};
-  Shown shown({{"pattern", std::string("sequential")}});
+  Shown shown(lab::Settings{{"pattern", std::string("sequential")}});
   // Lane 0 goes to the sector of lanes 24–31: all its elements are taken, so it shares the first.
   auto asked = shown->dropped(first, {"lane", 0}, {"sector", 3});
   REQUIRE(asked);
@@ -282,7 +282,7 @@ TEST_CASE("a lane is dragged to another sector or lane", "[coalescing_scene]") {
 }
 
 TEST_CASE("events of requests", "[coalescing_scene]") {
-  Shown shown({{"pattern", std::string("permuted")}});
+  Shown shown(lab::Settings{{"pattern", std::string("permuted")}});
   const auto events = shown->events();
   REQUIRE(events.size() >= 3);
   CHECK(events[0].text.starts_with("the first load: "));

@@ -29,7 +29,7 @@ int filled(const picture::Picture& picture, int rank) {
 
 TEST_CASE("Parallelism: cells are whose numbers the kernels had in hand", "[parallelism_scene]") {
   for (const char* algorithm : {"ring", "tree", "one-shot"}) {
-    Shown shown({{"algorithm", algorithm}, {"ranks", std::int64_t{5}}});
+    Shown shown(lab::Settings{{"algorithm", algorithm}, {"ranks", std::int64_t{5}}});
     const auto& trace = shown.trace();
     for (int beat = 0; beat <= trace.beats(); ++beat) {
       const picture::Picture picture = picture_at(*shown, Cursor{beat, kArrive});
