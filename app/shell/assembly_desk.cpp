@@ -25,7 +25,9 @@ std::optional<workbench::AssemblyRequest> ShellState::assembly_wanted() {
   const bool opened = desk.edits && !desk.path.empty();
   if (!opened && !lesson.report) return std::nullopt;
   if (assembly_needs_trust()) return std::nullopt;
-  const std::string path = opened ? desk.path : lesson.scene().source(lesson.view()).path;
+  std::string path = opened ? desk.path : source_on_show();
+  // A shared header has no kernel of its own.
+  if (workbench::is_shared_header(path)) path = lesson.scene().source(lesson.view()).path;
   try {
     workbench::AssemblyRequest wanted{lesson.info.id, {path, {}}, *desk.assembly.form};
     wanted.kernel.text = opened ? sheet_in_editor().editor.text() : std::string(lab::asset(path));

@@ -66,7 +66,12 @@ void ShellState::edit_kernel() {
   const LessonState& lesson = session.lesson();
   if (!lesson.report) return;
   KernelDesk& desk = this->desk();
-  desk.path = source_on_show();
+  const std::string path = source_on_show();
+  if (workbench::is_shared_header(path)) {
+    return say(fmt::format("{} is shared by the lessons' kernels and not edited: {}",
+                           workbench::name_of_file(path), "Back to the step, then Edit"));
+  }
+  desk.path = path;
   sheet(desk.path);
   desk.edits = true;
   desk.guest_in_editor = false;
@@ -87,6 +92,10 @@ void ShellState::open_source(const std::string& path, int line) {
   if (!desk.edits) {
     desk.opened = KernelDesk::Opened{path, line, session.lesson().cursor};
     return;
+  }
+  if (workbench::is_shared_header(path)) {
+    return say(fmt::format("{} is shared by the lessons' kernels and not edited: {}",
+                           workbench::name_of_file(path), "Original, then open it"));
   }
   desk.guest_in_editor = false;
   desk.path = path;

@@ -64,14 +64,16 @@ SourceSpot draw_source(ShellState& state, const scenes::SourceMark& mark) {
     links.lit = {desk.opened->line};
     if (std::exchange(desk.opened->fresh, false)) links.go_to = desk.opened->line;
   }
-  if (assembly.form) {
+  const bool listed = !workbench::is_shared_header(path);  // the listing is of what is on show
+  if (assembly.form && listed) {
     links.lit = assembly.hovered;
     if (links.lit.empty() && assembly.line > 0) links.lit = {assembly.line};
     if (const int to = std::exchange(assembly.source_goes, 0); to > 0) links.go_to = to;
   }
   const int word = ui::source_view("kernel", text, look, links);
-  if (links.clicked > 0) assembly.line = assembly.listing_goes = links.clicked;
-  const SourceSpot spot{text, look.current, links.hovered};
+  if (links.clicked > 0 && listed) assembly.line = assembly.listing_goes = links.clicked;
+  const SourceSpot spot = listed ? SourceSpot{text, look.current, links.hovered}
+                                 : SourceSpot{lab::asset(mark.path), mark.current};
   if (word < 0) return spot;
   if (word >= std::ssize(subjects)) {
     const workbench::Definition& body = *bodies[static_cast<std::size_t>(word) - subjects.size()];

@@ -73,11 +73,13 @@ std::vector<Tool> tools_of(ShellState& state) {
                    [](ShellState& s) { s.show_guest(); }};
   if (!desk.edits) {
     const std::string path = state.source_on_show();
-    const bool draft = state.sheet(path).has_draft;
-    std::vector<Tool> tools = {{"edit_kernel", draft ? "Edit your draft" : "Edit",
-                                "Change this source and run the lesson with it", false,
-                                [](ShellState& s) { s.show_editor(); }},
-                               exercises_of()};
+    std::vector<Tool> tools = {exercises_of()};
+    if (!workbench::is_shared_header(path)) {
+      tools.insert(tools.begin(),
+                   {"edit_kernel", state.sheet(path).has_draft ? "Edit your draft" : "Edit",
+                    "Change this source and run the lesson with it", false,
+                    [](ShellState& s) { s.show_editor(); }});
+    }
     if (desk.opened) {
       tools.insert(tools.begin(),
                    {"back_to_step", "Back to the step", "The kernel line that the picture shows",

@@ -136,6 +136,11 @@ void add_sources(const ShellState& state, std::vector<Find>& all) {
     all.push_back({"find_source_" + name, name, "source", "Under Kernel",
                    [path](ShellState& s) { s.open_source(path); }});
   }
+  for (const std::string& path : workbench::shared_headers(lesson)) {
+    const std::string name(workbench::name_of_file(path));
+    all.push_back({"find_source_" + name, name, "source", "Shared by the lessons' kernels",
+                   [path](ShellState& s) { s.open_source(path); }});
+  }
 }
 
 /// Of this lesson first.

@@ -171,7 +171,8 @@ class SourceRows {
       }
       std::size_t end = at;
       while (end < text.size() && is_part(end)) ++end;
-      const bool called = end < text.size() && (text[end] == '(' || text[end] == '<');
+      const bool called = end < text.size() && (text[end] == '(' || text[end] == '<') &&
+                          !is_declared(text.substr(0, at));
       const int word = word_at(text.substr(at, end - at), number, called);
       if (word >= 0) {
         put(at, Role::text);
@@ -183,6 +184,19 @@ class SourceRows {
     }
     put(text.size(), Role::text);
     return x;
+  }
+
+  /// Whether the name after `before` is a variable's: a type stands there.
+  static bool is_declared(std::string_view before) {
+    const std::size_t last = before.find_last_not_of(' ');
+    if (last == before.npos || last + 1 == before.size()) return false;
+    const auto is_part = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+    };
+    std::size_t first = last + 1;
+    while (first > 0 && is_part(before[first - 1])) --first;
+    const std::string_view word = before.substr(first, last + 1 - first);
+    return !word.empty() && word != "return" && word != "else" && word != "do";
   }
 
   int word_at(std::string_view text, int line, bool called) const {

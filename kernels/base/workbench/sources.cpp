@@ -85,6 +85,11 @@ bool has_device_code(std::string_view text) {
   return text.find("SIMT_BACKEND") != text.npos && text.find("__device__") != text.npos;
 }
 
+/// What an emulated kernel is compiled with where nvcc takes another header, and the tape, whose calls are folded.
+bool is_of_emulator(std::string_view name) {
+  return name.find("emulated") != name.npos || name == "tape.hpp";
+}
+
 bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
@@ -202,18 +207,39 @@ std::vector<std::string> editable_sources(std::string_view lesson) {
   return all;
 }
 
+bool is_shared_header(std::string_view path) {
+  return path.starts_with("kernels/base/simt/") && path.ends_with(".hpp") && built_in(path) &&
+         !is_of_emulator(name_of_file(path)) &&
+         lab::asset(path).find("__device__ ") != std::string_view::npos;
+}
+
+std::vector<std::string> shared_headers(std::string_view lesson) {
+  std::set<std::string> reached;
+  for (const std::string& source : editable_sources(lesson)) reach(source, reached);
+  std::vector<std::string> headers(reached.begin(), reached.end());
+  std::erase_if(headers, [](const std::string& path) { return !is_shared_header(path); });
+  return headers;
+}
+
 Definitions functions_in_reach(std::string_view lesson, std::string_view path) {
-  const std::vector<std::string> sources = editable_sources(lesson);
+  std::vector<std::string> sources = editable_sources(lesson);
+  const std::vector<std::string> shared = shared_headers(lesson);
+  sources.insert(sources.end(), shared.begin(), shared.end());
   std::vector<std::string> reached = {std::string(path)};
   Definitions found;
   for (std::size_t i = 0; i < reached.size(); ++i) {
-    add_functions(reached[i], found);
-    for (const std::string& next : includes_of(lab::asset(reached[i]))) {
+    const std::string file = reached[i];
+    const bool shown = std::find(sources.begin(), sources.end(), file) != sources.end();
+    if (shown) add_functions(file, found);
+    for (const std::string& next : includes_of(lab::asset(file))) {
       const bool known = std::find(reached.begin(), reached.end(), next) != reached.end();
-      const bool own = std::find(sources.begin(), sources.end(), next) != sources.end();
-      if (own && !known) reached.push_back(next);
+      if (!known && built_in(next) && !is_of_emulator(name_of_file(next))) reached.push_back(next);
     }
   }
+  const std::string_view text = lab::asset(path);  // whose own lambdas hide them
+  std::erase_if(found, [&](const auto& each) {
+    return text.find(fmt::format("auto {} = [", each.first)) != text.npos;
+  });
   return found;
 }
 

@@ -22,14 +22,19 @@ std::string folder_of(std::string_view lesson);
 /// launch files include, headers too.
 std::vector<std::string> editable_sources(std::string_view lesson);
 
+/// The headers with device code that lessons share and the lesson's kernels include, as nvcc compiles them. They are
+/// read, not edited: each backend has all lessons' kernels on one copy of them.
+std::vector<std::string> shared_headers(std::string_view lesson);
+bool is_shared_header(std::string_view path);
+
 /// The location of a function.
 struct Definition {
   std::string path;
   int line = 0;  ///< 1-based, of its name
 };
 using Definitions = std::map<std::string, Definition, std::less<>>;
-/// The device functions that `path`, an editable source of the lesson, defines or reaches by its includes; of several
-/// with one name the first of the nearest source.
+/// The device functions that `path`, an editable source of the lesson or a shared header, defines or reaches by its
+/// includes; of several with one name the first of the nearest source.
 Definitions functions_in_reach(std::string_view lesson, std::string_view path);
 
 /// The files of a lesson that are compiled: no other one includes them.

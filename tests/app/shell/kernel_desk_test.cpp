@@ -193,6 +193,45 @@ TEST_CASE("every source with device code can be opened and edited, headers too",
   CHECK(desk.asked().kernel->path == *header);
 }
 
+TEST_CASE("a function of a header that lessons share opens too, and is read, not edited",
+          "[ui_shell]") {
+  ShellOptions options;
+  options.lesson = "hopper-gemm";
+  options.tab = Tab::kernel;
+  Desk desk(options);
+  desk.stage.shell.key(Key::right, false);
+  desk.stage.frame();
+  const auto sources = workbench::editable_sources("hopper-gemm");
+  const std::string name = desk.stage.part("kernel_source")["value"];
+  const auto path = std::find_if(sources.begin(), sources.end(), [&](const std::string& source) {
+    return workbench::name_of_file(source) == name;
+  });
+  REQUIRE(path != sources.end());
+  // The first call on show of a function that a shared header defines.
+  std::string word;
+  workbench::Definition body;
+  for (const auto& [function, its] : workbench::functions_in_reach("hopper-gemm", *path)) {
+    for (int line = 1; word.empty() && line < 1000; ++line) {
+      const std::string id = fmt::format("word_{}_{}", line, function);
+      if (workbench::is_shared_header(its.path) && desk.stage.has(id)) word = id, body = its;
+    }
+  }
+  REQUIRE_FALSE(word.empty());
+  desk.stage.click(word);
+  desk.stage.frame();
+  CHECK(desk.label("lit_line") == std::to_string(body.line));
+  CHECK_FALSE(desk.stage.has("edit_kernel"));
+  desk.stage.shell.edit_kernel();
+  desk.stage.frame();
+  CHECK_FALSE(desk.stage.has("editor"));
+  CHECK(contains(desk.stage.part("message")["value"].get<std::string>(),
+                 "not edited: Back to the step, then Edit"));
+  desk.stage.click("back_to_step");
+  desk.stage.frame();
+  CHECK(desk.stage.has("edit_kernel"));
+  CHECK(desk.stage.has("source_line"));
+}
+
 TEST_CASE("what is wrong stands at its line, and moves with it", "[ui_shell]") {
   Desk desk;
   desk.edit("nonsense\n");

@@ -134,11 +134,10 @@ TEST_CASE("Paged cache: a place of a table says what its page cost the traced it
 
 TEST_CASE("Paged cache: the sectors on show are those that the kernel's copies were traced in",
           "[paged_kv_scene]") {
-  for (const char* size : {"1", "4", "16"}) {
-    for (const char* format : {"bf16", "int4"}) {
+  for (const std::string size : {"1", "4", "16"}) {
+    for (const std::string format : {"bf16", "int4"}) {
       CAPTURE(size, format);
-      Shown shown(
-          lab::Settings{{"page_size", std::string(size)}, {"kv_dtype", std::string(format)}});
+      Shown shown(lab::Settings{{"page_size", size}, {"kv_dtype", format}});
       const auto& trace = shown.trace();
       const int end = trace.step_of(trace.traced_item);
       const picture::Picture picture = picture_at(*shown, end);
