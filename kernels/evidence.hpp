@@ -7,7 +7,7 @@
 
 namespace tilestep {
 
-/// A run of an edited kernel, and what the lesson has read of its device (simt/evidence.hpp).
+/// A run of an edited kernel, and what the lesson has read of its device (simt/emulator/evidence.hpp).
 struct Witnessed {
   lab::Report report;
   std::string evidence;  ///< empty where it is too much, and a check has failed anyway

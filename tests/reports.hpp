@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/answer.hpp"
 #include "kernels/base/lab/assets.hpp"
 #include "kernels/base/lab/recording.hpp"
 #include "kernels/base/simt/backends.hpp"

@@ -4,6 +4,7 @@
 
 #include "app/cli/bench_parts.hpp"
 #include "app/keep/capsule.hpp"
+#include "kernels/answer.hpp"
 #include "kernels/catalog.hpp"
 
 namespace tilestep::app {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "kernels/answer.hpp"
 #include "kernels/catalog.hpp"
 
 namespace tilestep::app {

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <utility>
 
-#include "app/shell/shell_state.hpp"
+#include "app/shell/panes.hpp"
 #include "kernels/base/workbench/assembly_lines.hpp"
 #include "kernels/base/workbench/sources.hpp"
 #include "scenes/ui/assembly_view.hpp"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "app/keep/capsule.hpp"
-#include "app/shell/shell_state.hpp"
+#include "app/shell/panes.hpp"
 #include "kernels/base/lab/assets.hpp"
 
 /// The kernel that a capsule brought: beside the user's own, and run as somebody else's until it is trusted.

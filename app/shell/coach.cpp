@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "app/shell/shell_state.hpp"
+#include "app/shell/panes.hpp"
 
 namespace tilestep::app {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "app/shell/shell_state.hpp"
+#include "app/shell/panes.hpp"
 
 namespace tilestep::app {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/shell/shell_state.hpp"
+#include "app/shell/panes.hpp"
 #include "scenes/shared/glossary.hpp"
 
 namespace tilestep::app {
@@ -39,12 +39,12 @@ void choose_by_keys(ShellState& state, const std::vector<const scenes::Term*>& t
       "terms", min, {min.x + size.x, min.y + size.y}, ui::Takes::down);
   if (keys.down == 0) return;
   const auto now = std::find_if(terms.begin(), terms.end(), [&](const scenes::Term* term) {
-    return term->id == state.glossary_term;
+    return term->id == state.glossary.term;
   });
   const auto at = now == terms.end() ? 0 : now - terms.begin() + keys.down;
   const auto to = std::clamp<std::ptrdiff_t>(at, 0, std::ssize(terms) - 1);
-  state.glossary_term = terms[static_cast<std::size_t>(to)]->id;
-  state.glossary_scrolls = true;
+  state.glossary.term = terms[static_cast<std::size_t>(to)]->id;
+  state.glossary.scrolls = true;
 }
 
 void term_text(ShellState& state, const scenes::Term& term) {
@@ -58,7 +58,7 @@ void term_text(ShellState& state, const scenes::Term& term) {
   const ui::MarkdownEvents events = ui::markdown(term.text, {.id = "term", .max_characters = 80});
   ui::space(8);
   constexpr std::string_view kTerm = "term:";
-  if (events.clicked.starts_with(kTerm)) state.glossary_term = events.clicked.substr(kTerm.size());
+  if (events.clicked.starts_with(kTerm)) state.glossary.term = events.clicked.substr(kTerm.size());
   const auto& lessons = state.lessons();
   for (std::size_t i = 0; i < lessons.size(); ++i) {
     const std::string& id = lessons[i].info.id;
@@ -73,15 +73,15 @@ void term_text(ShellState& state, const scenes::Term& term) {
 void draw_glossary(ShellState& state) {
   const ImVec2 at = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
   const float left = std::clamp(room.x * 0.3f, px(150), px(260)), gap = px(20);
-  const std::string query(state.glossary_query.data());
+  const std::string query(state.glossary.query.data());
   const auto terms = scenes::find_terms(query);
   const ui::FontScope body(Font::body);
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {px(10), px(5)});
   ImGui::SetNextItemWidth(left);
-  if (ImGui::InputTextWithHint("##search", "Search", state.glossary_query.data(),
-                               state.glossary_query.size())) {
-    const auto now = scenes::find_terms(state.glossary_query.data());
-    if (!now.empty()) state.glossary_term = now.front()->id;
+  if (ImGui::InputTextWithHint("##search", "Search", state.glossary.query.data(),
+                               state.glossary.query.size())) {
+    const auto now = scenes::find_terms(state.glossary.query.data());
+    if (!now.empty()) state.glossary.term = now.front()->id;
   }
   ImGui::PopStyleVar();
   ui::begin_typing("glossary_search");
@@ -92,11 +92,11 @@ void draw_glossary(ShellState& state) {
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
   choose_by_keys(state, terms);
   for (const scenes::Term* term : terms) {
-    const bool chosen = term->id == state.glossary_term;
-    if (term_row(*term, chosen)) state.glossary_term = term->id;
-    if (chosen && state.glossary_scrolls) {
+    const bool chosen = term->id == state.glossary.term;
+    if (term_row(*term, chosen)) state.glossary.term = term->id;
+    if (chosen && state.glossary.scrolls) {
       ImGui::SetScrollHereY(0.3f);
-      state.glossary_scrolls = false;
+      state.glossary.scrolls = false;
     }
   }
   if (terms.empty()) ui::paragraph("No such term.", Font::body, Role::muted);
@@ -104,7 +104,7 @@ void draw_glossary(ShellState& state) {
   ImGui::EndChild();
   ImGui::SetCursorScreenPos({at.x + left + gap, at.y});
   ImGui::BeginChild("term", {room.x - left - gap, room.y});
-  const scenes::Term* term = scenes::term_of(state.glossary_term);
+  const scenes::Term* term = scenes::term_of(state.glossary.term);
   if (term == nullptr && !scenes::glossary().empty()) term = &scenes::glossary().front();
   ui::scroll_stop("term");
   if (term != nullptr) term_text(state, *term);

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "app/shell/shell_state.hpp"
+#include "app/shell/panes.hpp"
 #include "kernels/base/lab/plural.hpp"
 #include "kernels/base/workbench/exercise.hpp"
 #include "scenes/ui/picture_view.hpp"
@@ -381,14 +381,14 @@ void draw_chooser(ShellState& state) {
       "editor, and it runs again.");
   ui::space(12);
   ImGui::SetNextItemWidth(std::min(px(640), ImGui::GetContentRegionAvail().x));
-  if (std::exchange(state.inspect_types, false)) ImGui::SetKeyboardFocusHere();
+  if (std::exchange(state.inspect_page.types, false)) ImGui::SetKeyboardFocusHere();
   const bool entered = ImGui::InputTextWithHint(
-      "##path", "path of a .cu file, then Enter", state.inspect_path.data(),
-      state.inspect_path.size(), ImGuiInputTextFlags_EnterReturnsTrue);
+      "##path", "path of a .cu file, then Enter", state.inspect_page.path.data(),
+      state.inspect_page.path.size(), ImGuiInputTextFlags_EnterReturnsTrue);
   ui::begin_typing("inspect_path");
-  ui::map("inspect_path", "Path of a CUDA file", state.inspect_path.data(), ImGui::GetItemRectMin(),
-          ImGui::GetItemRectMax());
-  if (entered && state.inspect_path[0] != '\0') state.inspect(state.inspect_path.data());
+  ui::map("inspect_path", "Path of a CUDA file", state.inspect_page.path.data(),
+          ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+  if (entered && state.inspect_page.path[0] != '\0') state.inspect(state.inspect_page.path.data());
   if (!state.inspect_refused.empty()) ui::paragraph(state.inspect_refused, Font::body, Role::wrong);
   draw_steps(state);
 }

@@ -3,8 +3,8 @@
 
 #include "app/keep/capsule.hpp"
 #include "app/keep/link.hpp"
+#include "app/shell/panes.hpp"
 #include "app/shell/shell.hpp"
-#include "app/shell/shell_state.hpp"
 #include "app/shell/steps.hpp"
 #include "kernels/catalog.hpp"
 

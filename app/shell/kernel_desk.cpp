@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "app/shell/shell_state.hpp"
+#include "app/shell/panes.hpp"
 #include "app/shell/steps.hpp"
 #include "kernels/base/lab/assets.hpp"
 #include "kernels/base/workbench/program.hpp"

@@ -5,7 +5,7 @@
 #include <functional>
 #include <utility>
 
-#include "app/shell/shell_state.hpp"
+#include "app/shell/panes.hpp"
 #include "kernels/base/lab/assets.hpp"
 #include "kernels/base/lab/source.hpp"
 

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <functional>
 
-#include "app/shell/shell_state.hpp"
+#include "app/shell/panes.hpp"
 
 /// What can be done with a lesson's kernel, and what stands beside its source, to choose from.
 namespace tilestep::app {

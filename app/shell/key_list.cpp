@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "app/shell/shell_state.hpp"
+#include "app/shell/panes.hpp"
 
 namespace tilestep::app {
 namespace {

@@ -214,9 +214,10 @@ void Shell::key(Key key, bool shift) {
   if (key == Key::save) return keep(shift ? Keep::picture_png : Keep::capsule);
   // What is typed into a field is not for us.
   if (ImGui::GetCurrentContext() != nullptr && ImGui::GetIO().WantTextInput) return;
-  if (key == Key::open) return state.profiles ? state.choose_profile() : state.choose_inspected();
-  if (state.profiles && profile_key(state.profiling, key)) return;
-  if (state.inspects && (key == Key::left || key == Key::right)) {
+  if (key == Key::open)
+    return state.profile_page.on_show ? state.choose_profile() : state.choose_inspected();
+  if (state.profile_page.on_show && profile_key(state.profiling, key)) return;
+  if (state.inspect_page.on_show && (key == Key::left || key == Key::right)) {
     return state.inspection.choose(state.inspection.chosen() + (key == Key::right ? 1 : -1));
   }
   if (key == Key::copy) return keep(state.shows_table() ? Keep::table_copy : Keep::link);

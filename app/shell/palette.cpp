@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "app/shell/shell_state.hpp"
+#include "app/shell/panes.hpp"
 #include "scenes/shared/glossary.hpp"
 
 namespace tilestep::app {

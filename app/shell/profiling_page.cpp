@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/shell/shell_state.hpp"
+#include "app/shell/panes.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -231,14 +231,14 @@ void draw_profile_chooser(ShellState& state) {
       "the window, or type its path.");
   ui::space(12);
   ImGui::SetNextItemWidth(std::min(px(640), ImGui::GetContentRegionAvail().x));
-  if (std::exchange(state.profile_types, false)) ImGui::SetKeyboardFocusHere();
-  const bool entered =
-      ImGui::InputTextWithHint("##trace", "path of a trace, then Enter", state.profile_path.data(),
-                               state.profile_path.size(), ImGuiInputTextFlags_EnterReturnsTrue);
+  if (std::exchange(state.profile_page.types, false)) ImGui::SetKeyboardFocusHere();
+  const bool entered = ImGui::InputTextWithHint(
+      "##trace", "path of a trace, then Enter", state.profile_page.path.data(),
+      state.profile_page.path.size(), ImGuiInputTextFlags_EnterReturnsTrue);
   ui::begin_typing("profile_path");
-  ui::map("profile_path", "Path of a trace", state.profile_path.data(), ImGui::GetItemRectMin(),
-          ImGui::GetItemRectMax());
-  if (entered && state.profile_path[0] != '\0') state.profile(state.profile_path.data());
+  ui::map("profile_path", "Path of a trace", state.profile_page.path.data(),
+          ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+  if (entered && state.profile_page.path[0] != '\0') state.profile(state.profile_page.path.data());
   ui::space(20);
   ui::text("Examples", Font::body_bold);
   ui::space(4);

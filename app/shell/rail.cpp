@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "app/shell/shell_state.hpp"
+#include "app/shell/panes.hpp"
 #include "scenes/shared/course.hpp"
 
 namespace tilestep::app {
@@ -124,8 +124,8 @@ void ways(ShellState& state, bool narrow) {
   if (way_row("home_row", "Home", "H", "The course and your progress  (H)", state.home, narrow))
     state.show_home(!state.home);
   if (way_row("inspect_row", "Any CUDA file", "F",
-              "Run a .cu file and see what its kernels do to memory  (Ctrl+O)", state.inspects,
-              narrow)) {
+              "Run a .cu file and see what its kernels do to memory  (Ctrl+O)",
+              state.inspect_page.on_show, narrow)) {
     if (state.inspection.file().empty()) {
       state.choose_inspected();
     } else {
@@ -134,7 +134,7 @@ void ways(ShellState& state, bool narrow) {
   }
   if (way_row("profile_row", "Profiler trace", "T",
               "Open a trace of PyTorch's profiler or Nsight Systems, with six questions",
-              state.profiles, narrow)) {
+              state.profile_page.on_show, narrow)) {
     if (state.profiling.file().empty()) {
       state.choose_profile();
     } else {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <set>
 
-#include "app/shell/shell_state.hpp"
+#include "app/shell/panes.hpp"
 #include "scenes/shared/glossary.hpp"
 
 namespace tilestep::app {

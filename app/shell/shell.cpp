@@ -8,7 +8,7 @@
 #include <new>
 #include <nlohmann/json.hpp>
 
-#include "app/shell/shell_state.hpp"
+#include "app/shell/panes.hpp"
 
 namespace tilestep::app {
 namespace {
@@ -105,9 +105,9 @@ void Shell::draw(ImVec2 size) {
   draw_rail(*state_, layout);
   if (state_->home) {
     draw_home(*state_, layout, size);
-  } else if (state_->inspects) {
+  } else if (state_->inspect_page.on_show) {
     draw_inspection(*state_, layout, size);
-  } else if (state_->profiles) {
+  } else if (state_->profile_page.on_show) {
     draw_profile(*state_, layout, size);
   } else {
     draw_lesson(*state_, layout);
@@ -222,7 +222,7 @@ void Shell::inspect(const std::filesystem::path& file) {
 }
 
 bool Shell::inspecting() const {
-  return state_->inspects && state_->inspection.running();
+  return state_->inspect_page.on_show && state_->inspection.running();
 }
 
 void Shell::profile(const std::filesystem::path& file) {
@@ -230,10 +230,10 @@ void Shell::profile(const std::filesystem::path& file) {
 }
 
 std::string Shell::window_title() const {
-  if (state_->profiles && !state_->profiling.file().empty()) {
+  if (state_->profile_page.on_show && !state_->profiling.file().empty()) {
     return fmt::format("{} – tilestep", state_->profiling.file().filename().string());
   }
-  if (state_->inspects && !state_->inspection.file().empty()) {
+  if (state_->inspect_page.on_show && !state_->inspection.file().empty()) {
     return fmt::format("{} – tilestep", state_->inspection.file().filename().string());
   }
   return fmt::format("{} – tilestep", state_->session.lesson().info.title);

@@ -1,5 +1,3 @@
-#include "app/shell/shell_state.hpp"
-
 #include <fmt/format.h>
 #include <imgui_internal.h>
 
@@ -9,6 +7,7 @@
 
 #include "app/file.hpp"
 #include "app/keep/place.hpp"
+#include "app/shell/panes.hpp"
 #include "app/shell/steps.hpp"
 #include "kernels/catalog.hpp"
 
@@ -153,9 +152,9 @@ void ShellState::toggle_motion() {
 }
 
 void ShellState::show_term(const std::string& id) {
-  glossary_term = id;
-  glossary_query.fill('\0');
-  glossary_scrolls = true;
+  glossary.term = id;
+  glossary.query.fill('\0');
+  glossary.scrolls = true;
   if (tab != Tab::glossary || (staged() && !overlay)) show_tab(Tab::glossary);
 }
 
@@ -266,20 +265,20 @@ void ShellState::show_home(bool wanted) {
   }
   has_place = has_place || !wanted;
   home = wanted;
-  inspects = profiles = false;
+  inspect_page.on_show = profile_page.on_show = false;
 }
 
 void ShellState::show_inspection() {
   session.stop();
   has_place = has_place || !home;
-  home = profiles = false;
-  inspects = true;
+  home = profile_page.on_show = false;
+  inspect_page.on_show = true;
 }
 
 void ShellState::show_profile() {
   show_inspection();
-  inspects = false;
-  profiles = true;
+  inspect_page.on_show = false;
+  profile_page.on_show = true;
 }
 
 void ShellState::profile(const std::filesystem::path& file) {
@@ -289,7 +288,7 @@ void ShellState::profile(const std::filesystem::path& file) {
 
 void ShellState::choose_profile() {
   profiling.close();
-  profile_types = true;
+  profile_page.types = true;
   show_profile();
 }
 
@@ -315,7 +314,7 @@ void ShellState::open_step(const lab::Exercise& exercise) {
 
 void ShellState::choose_inspected() {
   inspection.close();
-  inspect_types = true;
+  inspect_page.types = true;
   show_inspection();
 }
 

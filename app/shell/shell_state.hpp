@@ -15,10 +15,11 @@
 #include "app/shell/coach.hpp"
 #include "app/shell/exercise_desk.hpp"
 #include "app/shell/inspection.hpp"
+#include "app/shell/kernel_desk.hpp"
 #include "app/shell/layout.hpp"
-#include "app/shell/owned_kernel.hpp"
 #include "app/shell/palette.hpp"
 #include "app/shell/profiling.hpp"
+#include "app/shell/reading.hpp"
 #include "app/shell/session.hpp"
 #include "app/shell/shell.hpp"
 #include "kernels/base/workbench/exercise.hpp"
@@ -27,106 +28,20 @@
 #include "scenes/ui/context.hpp"
 #include "scenes/ui/line_links.hpp"
 
-/// What the parts of the window share. Each part is one function in a file of its own.
+/// What the panes of the window share (panes.hpp).
 namespace tilestep::app {
 
-/// Where the reader of a lesson's text is.
-struct Reading {
-  std::optional<scenes::Guide> guide;  ///< once a run has said the names of the phases
-  std::string problem;                 ///< why there is none
-  /// Terms of the glossary that stretch `i` of the text uses first: the introduction, the stops, more.
-  std::vector<std::vector<ui::MarkdownTerm>> terms;
-  int stop = -1;        ///< among the guide's; −1: before the first
-  bool tries = false;   ///< an experiment has taken the scene away from the stop
-  bool scrolls = true;  ///< brings the stop into sight
-  float width = 0;      ///< of the text when it was drawn last, in its own units
-  bool tells = false;   ///< figures too that are still asked about
-  bool asks = false;    ///< the question of the stop comes first
-  bool shot = false;    ///< the picture shows what the stop is about, not the step
-  bool whole = false;   ///< it shows everything
-  /// What a stretch of the text took of room, and how it was set then.
-  struct Stretch {
-    float height = 0, width = 0, scale = 0;
-    bool waits = false;
-  };
-  std::set<int> asked;             ///< stops whose question has been dealt with
-  std::vector<Stretch> stretches;  ///< as `terms`
+/// A file of the user's, or the choice of one, in place of a lesson.
+struct FilePage {
+  bool on_show = false;
+  bool types = false;  ///< the field for its path takes the keys in the next frame
+  std::array<char, 1024> path{};
 };
 
-/// Questions of earlier lessons before one begins, each in its own scene.
-struct Recall {
-  struct Visit {
-    std::size_t lesson = 0;
-    lab::Settings settings;  ///< complete
-  };
-  std::vector<Visit> visits;
-  std::size_t target = 0;  ///< the lesson that is to begin
-  std::size_t now = 0;     ///< of the visits
-  bool asks = false;       ///< once its run is there
-  /// How the lesson that is visited stood before.
-  lab::Settings before = {};
-  int step = 0;
-};
-/// One of the lesson before `target` and one from further back, where there is one, at settings that their paths do not
-/// go to; the same for the same seed.
-std::vector<Recall::Visit> recall_before(const std::vector<LessonState>& lessons,
-                                         std::size_t target, std::int64_t seed);
-
-/// What stands beside a lesson's source under Kernel.
-struct AssemblyDesk {
-  std::optional<workbench::AssemblyForm> form;  ///< nothing: the source alone
-  int capability = 0;       ///< that was chosen; 0: the lab's GPU's, else kDefaultCapability
-  std::string symbol = {};  ///< of the kernel on show; empty: the one that the line is of
-  int line = 0;       ///< of the source, that was chosen in either; 0: the step's, or the caret's
-  int seen_line = 0;  ///< the step's or the caret's in the frame before
-  /// The lines of the instruction that the pointer was on in the frame before, the innermost first.
-  std::vector<int> hovered = {};
-  int source_goes = 0;        ///< the source brings this line into sight
-  int listing_goes = 0;       ///< the listing its first instruction
-  bool resources_fit = true;  ///< in the head, in this frame; else they stand below the listing
-  bool asks = false;          ///< what is on show is to be compiled
-};
-
-/// What the user makes of a lesson's kernel.
-struct KernelDesk {
-  /// A source as the user changes it.
-  struct Sheet {
-    ui::CodeEditor editor;
-    std::uint64_t kept = 0;       ///< the revision of its text that the draft has
-    bool has_draft = false;       ///< from another time, or of this one
-    bool of_other_build = false;  ///< made from another text of the source
-    std::string original;         ///< as built in
-    bool placed = false;          ///< the editor has shown the line of the step
-  };
-  bool edits = false;                   ///< the editor is on show under Kernel
-  std::string path;                     ///< of the sheet in it
-  std::map<std::string, Sheet> sheets;  ///< by path
-  /// A source that is read in place of the one that the step is in, until the next step.
-  struct Opened {
-    std::string path;
-    int line = 0;          ///< that was asked for; 0: its beginning
-    scenes::Cursor since;  ///< where the lesson stood
-    bool fresh = true;     ///< it has not been brought into sight
-  };
-  std::optional<Opened> opened;
-  std::vector<std::string> sources;  ///< that can be opened, once they were looked for
-  std::map<std::string, workbench::Definitions> functions;  ///< in reach of a source
-  /// What a capsule brought. No draft is kept of it, and the user's own sheet of that source is left alone.
-  struct Guest {
-    lab::KernelEdit edit;  ///< as it came
-    KernelOwner owner = KernelOwner::capsule;
-    Sheet sheet;
-  };
-  std::optional<Guest> guest;
-  bool guest_in_editor = false;  ///< the editor has that, in place of the user's own sheet
-  /// The user's own editor has the draft of `path`: what it saves is run.
-  bool watches = false;
-  double look_s = 0;                   ///< when to look for that
-  std::optional<Ticket> running = {};  ///< the run whose seconds are counted
-  double running_since_s = 0;
-  std::optional<lab::Settings> before_trial =
-      {};  ///< where one came from when one went to a trial setting
-  AssemblyDesk assembly = {};
+struct GlossaryPane {
+  std::string term;  ///< the one on show, by its id
+  std::array<char, 96> query{};
+  bool scrolls = false;  ///< brings the term into sight in the list
 };
 
 struct ShellState {
@@ -160,22 +75,14 @@ struct ShellState {
   bool has_place = false;  ///< there is a lesson to continue
   Inspection inspection;
   Profiling profiling;
-  bool profiles =
-      false;  ///< a profiler's trace, or the choice of one, is on show in place of a lesson
-  bool profile_types = false;  ///< as inspect_types
-  std::array<char, 1024> profile_path{};
-  bool inspects = false;  ///< a CUDA file, or the choice of one, is on show in place of a lesson
+  FilePage profile_page, inspect_page;
   int inspect_tab = 0;
   std::string inspect_refused;  ///< why no file could be written
-  bool inspect_types = false;   ///< the field for its path takes the keys in the next frame
-  std::array<char, 1024> inspect_path{};
   std::optional<Recall> recall;
   std::int64_t recall_seed = 0;
   ProgressFile progress_file;
-  Progress progress;          ///< of this and other windows, as far as known
-  std::string glossary_term;  ///< the one on show, by its id
-  std::array<char, 96> glossary_query{};
-  bool glossary_scrolls = false;  ///< brings the term into sight in the list
+  Progress progress;  ///< of this and other windows, as far as known
+  GlossaryPane glossary;
   bool full_screen_toggle = false;
   bool drawn = false;
   std::optional<double> copied_s;  ///< when the table was copied
@@ -244,7 +151,7 @@ struct ShellState {
   void choose_profile();
   void show_profile();
   /// A lesson is on show, and neither Home nor a file of the user's.
-  bool shows_lesson() const { return !home && !inspects && !profiles; }
+  bool shows_lesson() const { return !home && !inspect_page.on_show && !profile_page.on_show; }
   /// Shows the page of CUDA files, with the field for a path.
   void choose_inspected();
   void show_inspection();
@@ -368,103 +275,6 @@ struct ShellState {
 
 struct Shell::State : ShellState {
   using ShellState::ShellState;
-};
-
-void draw_rail(ShellState& state, const Layout& layout);
-/// The course with what was done of it, over all of the window beside the rail.
-void draw_home(ShellState& state, const Layout& layout, ImVec2 size);
-void draw_inspection(ShellState& state, const Layout& layout, ImVec2 size);
-void draw_profile(ShellState& state, const Layout& layout, ImVec2 size);
-/// Reads a lesson's text, once.
-void read_guide(const LessonState& lesson, Reading& reading);
-void draw_header(ShellState& state, const Layout& layout);
-/// The picture with what lies over it: progress, failure.
-void draw_stage(ShellState& state, const Layout& layout);
-/// On a stage: the question that is open, or the stop, below the picture.
-void draw_card(ShellState& state, const Layout& layout);
-void draw_transport(ShellState& state, const Layout& layout);
-void draw_side_panel(ShellState& state, const Layout& layout);
-void draw_tabs(ShellState& state, const Layout& layout);
-/// Those that the stop on show turns, then those that the lesson names for a presenter.
-std::vector<const lab::Knob*> wanted_knobs(const LessonState& lesson, const Reading& reading);
-/// Numbers and the most wanted knobs on one line.
-void draw_bar(ShellState& state, const Layout& layout);
-/// The numbers at the cursor in a row of controls, as many as `width` holds.
-void draw_stage_numbers(ShellState& state, float width);
-/// Show the lesson's text beside the picture.
-void draw_reader(ShellState& state, const Layout& layout);
-/// The title of the stop and the first sentence of its text, where that does not tell what is still asked.
-void draw_stop_card(ShellState& state);
-/// What is asked, the choices, and how it ended; fills the current window.
-void draw_predict_card(ShellState& state);
-/// The question that hides the view `item` of the measurements, or what became of it.
-void draw_measured_card(ShellState& state, int item);
-void draw_glossary(ShellState& state);
-/// The kernel's source, or its editor with what is said of it.
-void draw_kernel_tab(ShellState& state);
-/// Over the editor, while it has a capsule's kernel: whose that is, how it runs, and the button that trusts it.
-void draw_guest_banner(ShellState& state);
-/// The kernel on show and what it takes, over source and listing.
-void draw_assembly_head(ShellState& state);
-/// Where one is in the source beside a listing; lines from 1, 0: none.
-struct SourceSpot {
-  std::string_view text;
-  int line = 0;     ///< the step's, or the caret's
-  int hovered = 0;  ///< by the pointer
-};
-/// The listing with what is said about it.
-void draw_assembly_pane(ShellState& state, const SourceSpot& spot);
-/// Source, PTX, SASS. `brief`: while the source stands alone, a button that ends that.
-void draw_form_choice(ShellState& state, bool brief);
-float form_choice_width(bool brief);
-/// What of the kernel's tools did not fit beside the tabs, in rows from the cursor on.
-void draw_kernel_tool_rows(ShellState& state);
-/// Words that lead somewhere, at a place of the window. True if they were pressed.
-bool note_link(const char* id, std::string_view words, ImVec2 at);
-/// What can be done with the kernel, beside the tabs. False: it does not fit there, in `room` real pixels.
-bool draw_kernel_tools(ShellState& state, float room);
-/// How a table of the report stands under Data at a cursor.
-ui::TableLook table_look(const scenes::ScenePlayer& player, const lab::Table& table,
-                         scenes::Cursor now);
-/// What a symbol means, where it was clicked, until Esc or another click.
-void draw_definition(ShellState& state, ImVec2 size);
-/// The note, over a corner of the picture, while it is open.
-void draw_note(ShellState& state, const Layout& layout);
-/// The labs that the lesson may be run at, while they are open.
-void draw_lab_card(ShellState& state, ImVec2 size);
-/// Tells the picture what the pointer was on in this frame.
-void follow_pointer(ShellState& state);
-void draw_key_list(ShellState& state, ImVec2 size);
-/// The sentence that was said last, over the lower edge.
-void draw_message(const ShellState& state, ImVec2 size);
-
-/// Whose kernel and which device: "Your kernel · Emulated on CPU · throughput recorded on NVIDIA H200, 2026-05-12". There
-/// has to be a report.
-std::string device_sentence(const LessonState& lesson);
-
-/// The whole of what a failure says, and what becomes of the worker.
-std::string failure_sentence(const LabFailure& failure);
-
-/// A panel: background, hairline, rounded corners, padding; its content is drawn between.
-class PanelScope {
- public:
-  PanelScope(const char* id, const Rect& place, ImGuiWindowFlags flags = 0,
-             float padding = ui::kGap);
-  ~PanelScope();
-  /// Adds the panel to the map, where it stands now: the column around it may have been scrolled.
-  void name(const char* id, const char* label) const;
-  PanelScope(const PanelScope&) = delete;
-  PanelScope& operator=(const PanelScope&) = delete;
-};
-
-/// A card that lies over the window, with a border: title row and content are drawn between.
-class CardScope {
- public:
-  /// `size` of 0 in height: as high as its content.
-  CardScope(const char* id, ImVec2 place, ImVec2 size);
-  ~CardScope();
-  CardScope(const CardScope&) = delete;
-  CardScope& operator=(const CardScope&) = delete;
 };
 
 }  // namespace tilestep::app

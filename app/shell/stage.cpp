@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "app/shell/shell_state.hpp"
+#include "app/shell/panes.hpp"
 
 namespace tilestep::app {
 namespace {

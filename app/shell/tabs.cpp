@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "app/shell/shell_state.hpp"
+#include "app/shell/panes.hpp"
 #include "kernels/base/lab/assets.hpp"
 #include "scenes/shared/guide.hpp"
 

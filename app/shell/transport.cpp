@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/shell/shell_state.hpp"
+#include "app/shell/panes.hpp"
 #include "app/shell/steps.hpp"
 
 namespace tilestep::app {

@@ -5,8 +5,8 @@
 #include <utility>
 #include <variant>
 
+#include "kernels/answer.hpp"
 #include "kernels/base/simt/backends.hpp"
-#include "kernels/catalog.hpp"
 
 namespace tilestep::app {
 namespace {

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "app/worker/lab_client.hpp"
+#include "kernels/answer.hpp"
 #include "kernels/catalog.hpp"
 
 namespace tilestep::app {

@@ -10,7 +10,7 @@
 #include "kernels/base/lab/json.hpp"
 #include "kernels/base/lab/nesting.hpp"
 #include "kernels/base/lab/sentence.hpp"
-#include "kernels/base/simt/evidence.hpp"
+#include "kernels/base/simt/emulator/evidence.hpp"
 #include "kernels/base/simt/source_hash.hpp"
 
 namespace tilestep::app::protocol {

@@ -26,6 +26,7 @@
 #include "app/worker/lab_client.hpp"
 #include "app/worker/pipe_io.hpp"
 #include "app/worker/protocol.hpp"
+#include "kernels/answer.hpp"
 #include "kernels/base/workbench/guarded.hpp"
 #include "kernels/catalog.hpp"
 #include "kernels/evidence.hpp"

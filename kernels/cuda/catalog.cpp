@@ -1,7 +1,7 @@
 // The table of lessons that have CUDA kernels, and what the module exports.
 
-#include "kernels/base/simt/cuda_device.hpp"
-#include "kernels/base/simt/cuda_module.hpp"
+#include "kernels/base/simt/cuda/cuda_device.hpp"
+#include "kernels/base/simt/cuda/cuda_module.hpp"
 #include "kernels/base/simt/source_hash.hpp"
 
 namespace tilestep {
@@ -24,27 +24,27 @@ constexpr simt::KernelEntry kKernels[] = {
 
 #define TILESTEP_EXPORT extern "C" __attribute__((visibility("default")))
 
-/// See kernels/base/simt/cuda_module.hpp.
+/// See kernels/base/simt/cuda/cuda_module.hpp.
 TILESTEP_EXPORT const char* tilestep_cuda_source_hash() {
   return tilestep::simt::source_hash();
 }
 
-/// See kernels/base/simt/cuda_module.hpp.
+/// See kernels/base/simt/cuda/cuda_module.hpp.
 TILESTEP_EXPORT void tilestep_cuda_status(tilestep::simt::CudaStatus& status) {
   status = tilestep::simt::cuda::status();
 }
 
-/// See kernels/base/simt/cuda_module.hpp.
+/// See kernels/base/simt/cuda/cuda_module.hpp.
 TILESTEP_EXPORT tilestep::simt::Device* tilestep_cuda_make_device() {
   return tilestep::simt::cuda::make_device(tilestep::kKernels).release();
 }
 
-/// See kernels/base/simt/cuda_module.hpp.
+/// See kernels/base/simt/cuda/cuda_module.hpp.
 TILESTEP_EXPORT const char* tilestep_cuda_last_launch() {
   return tilestep::simt::cuda::last_launch();
 }
 
-/// See kernels/base/simt/cuda_module.hpp.
+/// See kernels/base/simt/cuda/cuda_module.hpp.
 TILESTEP_EXPORT void tilestep_cuda_use_edited(bool use) {
   tilestep::simt::cuda::use_edited(use);
 }

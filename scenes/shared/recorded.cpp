@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "kernels/answer.hpp"
 #include "kernels/base/lab/nearest.hpp"
 #include "kernels/catalog.hpp"
 #include "scenes/shared/words.hpp"

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "app/worker/lab_client.hpp"
+#include "kernels/answer.hpp"
 #include "kernels/base/lab/gpu_line.hpp"
 #include "kernels/catalog.hpp"
 #include "tests/app/child.hpp"

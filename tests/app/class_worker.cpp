@@ -7,7 +7,8 @@
 #include <thread>
 
 #include "app/worker/worker_loop.hpp"
-#include "kernels/base/simt/emulated_device.hpp"
+#include "kernels/answer.hpp"
+#include "kernels/base/simt/emulator/emulated_device.hpp"
 #include "kernels/catalog.hpp"
 
 using namespace tilestep;

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "kernels/base/simt/cuda_module.hpp"
+#include "kernels/base/simt/cuda/cuda_module.hpp"
 #include "kernels/base/simt/source_hash.hpp"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))

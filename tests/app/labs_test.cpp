@@ -10,7 +10,7 @@
 #include "app/worker/greeting.hpp"
 #include "app/worker/lab_set.hpp"
 #include "app/worker/protocol.hpp"
-#include "kernels/catalog.hpp"
+#include "kernels/answer.hpp"
 #include "tests/app/child.hpp"
 #include "tests/app/text_checks.hpp"
 #include "tests/catch.hpp"

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "app/worker/ask.hpp"
+#include "kernels/answer.hpp"
 #include "kernels/catalog.hpp"
 #include "tests/app/child.hpp"
 #include "tests/app/text_checks.hpp"

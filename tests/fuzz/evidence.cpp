@@ -1,5 +1,5 @@
 // Evidence of a run, as a stranger's kernel may have written it. The first bytes say what is asked of it.
-#include "kernels/base/simt/evidence.hpp"
+#include "kernels/base/simt/emulator/evidence.hpp"
 
 #include <algorithm>
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "kernels/answer.hpp"
 #include "kernels/base/lab/json.hpp"
 #include "kernels/catalog.hpp"
 

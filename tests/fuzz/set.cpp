@@ -1,6 +1,7 @@
 // Knobs as written after --set, a line each; the first byte says of which lesson. What is taken comes
 // back from its own text and from a link.
 #include "app/keep/link.hpp"
+#include "kernels/answer.hpp"
 #include "kernels/catalog.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "kernels/answer.hpp"
 #include "kernels/base/lab/assets.hpp"
 #include "kernels/catalog.hpp"
 #include "tests/catch.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "app/shell/shell_state.hpp"
+#include "app/shell/panes.hpp"
 #include "scenes/shared/questions.hpp"
 #include "tests/reports.hpp"
 

@@ -20,6 +20,7 @@
 #include "app/shell/shell.hpp"
 #include "app/window/canvas.hpp"
 #include "app/worker/lab_client.hpp"
+#include "kernels/answer.hpp"
 #include "kernels/catalog.hpp"
 #include "tests/app/child.hpp"
 #include "tests/catch.hpp"

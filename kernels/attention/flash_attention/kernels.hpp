@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "kernels/attention/flash_attention/params.hpp"
-#include "kernels/base/simt/cudnn.hpp"
+#include "kernels/base/simt/cuda/cudnn.hpp"
 #include "kernels/base/simt/resources.hpp"
 #include "kernels/base/simt/simt.hpp"
 
@@ -96,7 +96,7 @@ class Kernels : public simt::KernelSet {
   virtual simt::Resources resources(simt::Device& device,
                                     const QuantizedProblem& problem) const = 0;
 
-  /// cuDNN, where installed: base/simt/cudnn.hpp. Throws Error (unavailable) where it is not.
+  /// cuDNN, where installed: base/simt/cuda/cudnn.hpp. Throws Error (unavailable) where it is not.
   virtual simt::LibraryStatus library(simt::Device& device) const = 0;
   virtual int library_plans(simt::Device& device,
                             const simt::LibraryAttention& attention) const = 0;

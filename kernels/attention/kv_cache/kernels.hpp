@@ -2,7 +2,7 @@
 
 #include "kernels/attention/kv_cache/layer.hpp"
 #include "kernels/attention/kv_cache/paged/problem.hpp"
-#include "kernels/base/simt/cudnn.hpp"
+#include "kernels/base/simt/cuda/cudnn.hpp"
 #include "kernels/base/simt/resources.hpp"
 
 /// \file
@@ -28,7 +28,7 @@ class PagedKernels : public simt::KernelSet {
                      const paged::Arrays& arrays) const = 0;
   virtual simt::Resources resources(simt::Device& device, const paged::Problem& problem) const = 0;
 
-  /// cuDNN, where it is installed: base/simt/cudnn.hpp. Throws Error (unavailable) where it is not.
+  /// cuDNN, where it is installed: base/simt/cuda/cudnn.hpp. Throws Error (unavailable) where it is not.
   virtual simt::LibraryStatus library(simt::Device& device) const = 0;
   virtual int library_plans(simt::Device& device,
                             const simt::LibraryAttention& attention) const = 0;

@@ -7,7 +7,7 @@
 #include "kernels/attention/shared/mask.hpp"
 #include "kernels/attention/sparse_attention/timed/kernels.hpp"
 #include "kernels/base/lab/names.hpp"
-#include "kernels/base/simt/cublas_lt.hpp"
+#include "kernels/base/simt/cuda/cublas_lt.hpp"
 #include "kernels/base/simt/simt.hpp"
 #include "kernels/lessons.hpp"
 
@@ -156,7 +156,7 @@ class Kernels : public simt::KernelSet {
                      const timed::ScoreArrays& arrays) const = 0;
   virtual void decode(simt::Device& device, const timed::DecodeShape& shape,
                       const timed::DecodeArrays& arrays) const = 0;
-  /// cuBLASLt, where it is installed: base/simt/cublas_lt.hpp. Throw Error (unavailable) where it is not.
+  /// cuBLASLt, where it is installed: base/simt/cuda/cublas_lt.hpp. Throw Error (unavailable) where it is not.
   virtual simt::LibraryStatus library() const = 0;
   virtual int library_algorithms(const simt::LibraryProduct& product,
                                  const simt::LibraryArrays& arrays) const = 0;

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "kernels/base/inspect/session.hpp"
-#include "kernels/base/simt/block_runner.hpp"
-#include "kernels/base/simt/call_sites.hpp"
+#include "kernels/base/simt/emulator/block_runner.hpp"
+#include "kernels/base/simt/emulator/call_sites.hpp"
 
 namespace tilestep::inspect {
 

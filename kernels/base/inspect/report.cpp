@@ -12,8 +12,8 @@
 #include "kernels/base/lab/names.hpp"
 #include "kernels/base/lab/plural.hpp"
 #include "kernels/base/lab/sentence.hpp"
-#include "kernels/base/simt/call_sites.hpp"
 #include "kernels/base/simt/device.hpp"
+#include "kernels/base/simt/emulator/call_sites.hpp"
 #include "kernels/base/workbench/fault_lines.hpp"
 
 namespace tilestep::inspect {

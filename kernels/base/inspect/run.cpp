@@ -15,9 +15,9 @@
 #include <memory>
 #include <thread>
 
-#include "kernels/base/simt/fault_guard.hpp"
-#include "kernels/base/simt/shared_races.hpp"
-#include "kernels/base/simt/shared_variables.hpp"
+#include "kernels/base/simt/emulator/fault_guard.hpp"
+#include "kernels/base/simt/emulator/shared_races.hpp"
+#include "kernels/base/simt/emulator/shared_variables.hpp"
 
 namespace tilestep::inspect {
 namespace {

@@ -10,10 +10,10 @@
 
 #include "kernels/base/lab/names.hpp"
 #include "kernels/base/lab/plural.hpp"
-#include "kernels/base/simt/block_runner.hpp"
-#include "kernels/base/simt/call_sites.hpp"
-#include "kernels/base/simt/fault_guard.hpp"
-#include "kernels/base/simt/global_watch.hpp"
+#include "kernels/base/simt/emulator/block_runner.hpp"
+#include "kernels/base/simt/emulator/call_sites.hpp"
+#include "kernels/base/simt/emulator/fault_guard.hpp"
+#include "kernels/base/simt/emulator/global_watch.hpp"
 
 namespace tilestep::inspect {
 namespace {

@@ -16,12 +16,12 @@
 #include "kernels/base/inspect/requests.hpp"
 #include "kernels/base/lab/names.hpp"
 #include "kernels/base/lab/plural.hpp"
-#include "kernels/base/simt/access_listener.hpp"
 #include "kernels/base/simt/backends.hpp"
-#include "kernels/base/simt/fault_place.hpp"
+#include "kernels/base/simt/emulator/access_listener.hpp"
+#include "kernels/base/simt/emulator/fault_place.hpp"
+#include "kernels/base/simt/emulator/shared_races.hpp"
+#include "kernels/base/simt/emulator/shared_variables.hpp"
 #include "kernels/base/simt/program.hpp"
-#include "kernels/base/simt/shared_races.hpp"
-#include "kernels/base/simt/shared_variables.hpp"
 #include "kernels/base/workbench/finding_kind.hpp"
 
 namespace tilestep::inspect {

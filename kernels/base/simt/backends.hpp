@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/base/simt/async_event.hpp"
 #include "kernels/base/simt/device.hpp"
+#include "kernels/base/simt/emulator/async_event.hpp"
 
 namespace tilestep::simt {
 

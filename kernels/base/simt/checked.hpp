@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "kernels/base/simt/emulator.hpp"
+#include "kernels/base/simt/emulator/emulator.hpp"
 
 namespace tilestep::simt {
 

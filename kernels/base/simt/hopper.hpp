@@ -162,7 +162,7 @@ __host__ __device__ constexpr std::uint64_t turned_descriptor(unsigned tile, int
 }  // namespace tilestep::simt::hopper
 
 #if defined(__CUDACC__)
-#include "kernels/base/simt/hopper_cuda.hpp"
+#include "kernels/base/simt/cuda/hopper_cuda.hpp"
 #else
-#include "kernels/base/simt/hopper_emulated.hpp"
+#include "kernels/base/simt/emulator/hopper_emulated.hpp"
 #endif

@@ -10,7 +10,7 @@
 
 // dim3 is CUDA's own in the CUDA backend, and the emulation's else.
 #if !defined(__CUDACC__) && !defined(SIMT_CUDA_HOST)
-#include "kernels/base/simt/emulated_types.hpp"
+#include "kernels/base/simt/emulator/emulated_types.hpp"
 #endif
 
 namespace tilestep::simt {

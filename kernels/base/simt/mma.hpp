@@ -47,7 +47,7 @@ __host__ __device__ constexpr int swizzled_chunk(int row, int chunk) {
 }  // namespace tilestep::simt
 
 #if defined(__CUDACC__)
-#include "kernels/base/simt/mma_cuda.hpp"
+#include "kernels/base/simt/cuda/mma_cuda.hpp"
 #else
-#include "kernels/base/simt/mma_emulated.hpp"
+#include "kernels/base/simt/emulator/mma_emulated.hpp"
 #endif

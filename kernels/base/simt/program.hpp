@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/base/simt/emulated_types.hpp"
+#include "kernels/base/simt/emulator/emulated_types.hpp"
 #include "kernels/base/simt/location.hpp"
 
 namespace tilestep::program {

@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "kernels/base/simt/emulated_like.hpp"
+#include "kernels/base/simt/emulator/emulated_like.hpp"
 
 namespace tilestep::simt {
 namespace emulated {

@@ -11,8 +11,8 @@
 #include <string>
 #include <utility>
 
-#include "kernels/base/simt/cublas.hpp"
-#include "kernels/base/simt/ranks_cuda.hpp"
+#include "kernels/base/simt/cuda/cublas.hpp"
+#include "kernels/base/simt/cuda/ranks_cuda.hpp"
 
 namespace tilestep::simt::cuda {
 

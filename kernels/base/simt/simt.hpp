@@ -72,7 +72,7 @@
 #if defined(__CUDACC__)
 #define SIMT_BACKEND cuda_backend
 #define SIMT_KERNELS(name) name##_cuda
-#include "kernels/base/simt/cuda_dialect.hpp"
+#include "kernels/base/simt/cuda/cuda_dialect.hpp"
 #else
 // SIMT_EDITED: a source edited by the user, compiled apart from the program (kernels/workbench). It has its
 // own namespace, so that none of its symbols can replace a built-in one, or the other way round.
@@ -82,7 +82,7 @@
 #define SIMT_BACKEND emulated_backend
 #endif
 #define SIMT_KERNELS(name) name##_emulated
-#include "kernels/base/simt/emulated_dialect.hpp"
+#include "kernels/base/simt/emulator/emulated_dialect.hpp"
 #endif
 
 /// Ends a launch.cu: registers `Class`, of the lesson's SIMT_BACKEND, in the backend's table of kernels.

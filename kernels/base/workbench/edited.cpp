@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "kernels/base/simt/shared_variables.hpp"
+#include "kernels/base/simt/emulator/shared_variables.hpp"
 #include "kernels/base/workbench/compiler.hpp"
 #include "kernels/base/workbench/folders.hpp"
 #include "kernels/base/workbench/guarded.hpp"

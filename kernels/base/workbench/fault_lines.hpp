@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kernels/base/lab/edit.hpp"
-#include "kernels/base/simt/fault_place.hpp"
+#include "kernels/base/simt/emulator/fault_place.hpp"
 
 namespace tilestep::workbench {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/base/simt/cuda_module.hpp"
+#include "kernels/base/simt/cuda/cuda_module.hpp"
 #include "kernels/base/workbench/fault_lines.hpp"
 #include "kernels/base/workbench/guarded.hpp"
 

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <new>
 
-#include "kernels/base/simt/fault_guard.hpp"
+#include "kernels/base/simt/emulator/fault_guard.hpp"
 #include "kernels/base/simt/sanitizers.hpp"
 
 namespace tilestep::workbench {

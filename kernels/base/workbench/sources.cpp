@@ -86,8 +86,8 @@ bool has_device_code(std::string_view text) {
 }
 
 /// What an emulated kernel is compiled with where nvcc takes another header, and the tape, whose calls are folded.
-bool is_of_emulator(std::string_view name) {
-  return name.find("emulated") != name.npos || name == "tape.hpp";
+bool is_unseen(std::string_view path) {
+  return path.starts_with("kernels/base/simt/emulator/") || path == "kernels/base/simt/tape.hpp";
 }
 
 bool is_word(char c) {
@@ -209,8 +209,7 @@ std::vector<std::string> editable_sources(std::string_view lesson) {
 
 bool is_shared_header(std::string_view path) {
   return path.starts_with("kernels/base/simt/") && path.ends_with(".hpp") && built_in(path) &&
-         !is_of_emulator(name_of_file(path)) &&
-         lab::asset(path).find("__device__ ") != std::string_view::npos;
+         !is_unseen(path) && lab::asset(path).find("__device__ ") != std::string_view::npos;
 }
 
 std::vector<std::string> shared_headers(std::string_view lesson) {
@@ -233,7 +232,7 @@ Definitions functions_in_reach(std::string_view lesson, std::string_view path) {
     if (shown) add_functions(file, found);
     for (const std::string& next : includes_of(lab::asset(file))) {
       const bool known = std::find(reached.begin(), reached.end(), next) != reached.end();
-      if (!known && built_in(next) && !is_of_emulator(name_of_file(next))) reached.push_back(next);
+      if (!known && built_in(next) && !is_unseen(next)) reached.push_back(next);
     }
   }
   const std::string_view text = lab::asset(path);  // whose own lambdas hide them

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "kernels/base/lab/plural.hpp"
-#include "kernels/base/simt/clockless.hpp"
+#include "kernels/base/simt/emulator/clockless.hpp"
 #include "kernels/base/workbench/fault_lines.hpp"
 #include "kernels/base/workbench/guarded.hpp"
 #include "kernels/base/workbench/orders.hpp"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/base/simt/cublas.hpp"
+#include "kernels/base/simt/cuda/cublas.hpp"
 #include "kernels/base/simt/simt.hpp"
 #include "kernels/experts/moe_routing/lesson.hpp"
 

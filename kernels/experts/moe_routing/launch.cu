@@ -7,7 +7,7 @@
 #include <string>
 
 #include "kernels/base/numeric/index.hpp"
-#include "kernels/base/simt/cublas.hpp"
+#include "kernels/base/simt/cuda/cublas.hpp"
 #include "kernels/base/simt/resources.hpp"
 #include "kernels/experts/moe_routing/grouped_mma.cu"
 #include "kernels/experts/moe_routing/kernels.hpp"

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/base/simt/cublas_lt.hpp"
+#include "kernels/base/simt/cuda/cublas_lt.hpp"
 #include "kernels/base/simt/resources.hpp"
 #include "kernels/base/simt/simt.hpp"
 #include "kernels/matmul/hopper_gemm/lesson.hpp"

@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "kernels/base/simt/cublas.hpp"
+#include "kernels/base/simt/cuda/cublas.hpp"
 #include "kernels/base/simt/resources.hpp"
 #include "kernels/base/simt/simt.hpp"
 #include "kernels/matmul/tiling/lesson.hpp"

@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "kernels/base/numeric/index.hpp"
-#include "kernels/base/simt/cublas.hpp"
+#include "kernels/base/simt/cuda/cublas.hpp"
 #include "kernels/base/simt/resources.hpp"
 #include "kernels/matmul/tiling/double_buffered.cu"
 #include "kernels/matmul/tiling/kernels.hpp"

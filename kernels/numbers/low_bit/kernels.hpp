@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "kernels/base/simt/cublas_lt.hpp"
+#include "kernels/base/simt/cuda/cublas_lt.hpp"
 #include "kernels/base/simt/simt.hpp"
 #include "kernels/lessons.hpp"
 #include "kernels/numbers/low_bit/formats.hpp"

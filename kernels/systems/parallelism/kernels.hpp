@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "kernels/base/lab/names.hpp"
-#include "kernels/base/simt/cublas.hpp"
+#include "kernels/base/simt/cuda/cublas.hpp"
 #include "kernels/base/simt/ranks.hpp"
 #include "kernels/lessons.hpp"
 

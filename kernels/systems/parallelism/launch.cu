@@ -4,8 +4,8 @@
 #include "kernels/systems/parallelism/gather/launch_gather.hpp"
 #include "kernels/systems/parallelism/model.cu"
 #if defined(__CUDACC__)
+#include "kernels/base/simt/cuda/ranks_cuda.hpp"
 #include "kernels/base/simt/ranks_blas.hpp"
-#include "kernels/base/simt/ranks_cuda.hpp"
 #endif
 
 namespace tilestep::parallelism::SIMT_BACKEND {

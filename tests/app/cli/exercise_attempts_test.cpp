@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "kernels/base/lab/assets.hpp"
-#include "kernels/base/simt/evidence.hpp"
+#include "kernels/base/simt/emulator/evidence.hpp"
 #include "kernels/base/workbench/compiler.hpp"
 #include "kernels/base/workbench/edited.hpp"
 #include "kernels/base/workbench/judge.hpp"

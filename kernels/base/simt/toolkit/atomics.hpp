@@ -8,8 +8,8 @@
 #include <type_traits>
 
 #include "kernels/base/simt/checked.hpp"
-#include "kernels/base/simt/emulated_atomics.hpp"
-#include "kernels/base/simt/emulated_types.hpp"
+#include "kernels/base/simt/emulator/emulated_atomics.hpp"
+#include "kernels/base/simt/emulator/emulated_types.hpp"
 
 /// 0 after `limit`, else one more.
 inline unsigned atomicInc(unsigned* address, unsigned limit) {

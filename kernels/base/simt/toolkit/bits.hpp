@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "kernels/base/simt/emulated_math.hpp"
+#include "kernels/base/simt/emulator/emulated_math.hpp"
 #include "kernels/base/simt/toolkit/vectors.hpp"
 
 namespace tilestep::simt::emulated {

@@ -7,7 +7,7 @@
 #include <bit>
 #include <type_traits>
 
-#include "kernels/base/simt/emulated_threads.hpp"
+#include "kernels/base/simt/emulator/emulated_threads.hpp"
 
 namespace cooperative_groups {
 inline namespace tilestep_toolkit {

@@ -14,9 +14,9 @@
 
 #include <math.h>
 
-#include "kernels/base/simt/emulated_threads.hpp"
-#include "kernels/base/simt/emulated_types.hpp"
-#include "kernels/base/simt/xorwow.hpp"
+#include "kernels/base/simt/emulator/emulated_threads.hpp"
+#include "kernels/base/simt/emulator/emulated_types.hpp"
+#include "kernels/base/simt/emulator/xorwow.hpp"
 
 inline namespace tilestep_toolkit {
 

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "kernels/base/simt/emulated_math.hpp"
+#include "kernels/base/simt/emulator/emulated_math.hpp"
 
 namespace tilestep::simt::emulated {
 

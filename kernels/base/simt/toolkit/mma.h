@@ -13,7 +13,7 @@
 
 #include <type_traits>
 
-#include "kernels/base/simt/emulated_threads.hpp"
+#include "kernels/base/simt/emulator/emulated_threads.hpp"
 #include "kernels/base/simt/toolkit/cuda_bf16.h"
 #include "kernels/base/simt/toolkit/cuda_fp16.h"
 

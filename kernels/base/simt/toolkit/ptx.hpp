@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
+#include "kernels/base/simt/emulator/shared_address.hpp"
 #include "kernels/base/simt/packed.hpp"
-#include "kernels/base/simt/shared_address.hpp"
 
 /// "Address Space Conversion Functions". The shared address has 32 bits, as PTX takes it, and leads
 /// to shared memory alone.

@@ -12,7 +12,7 @@
 #include <initializer_list>
 #include <limits>
 
-#include "kernels/base/simt/emulated_math.hpp"
+#include "kernels/base/simt/emulator/emulated_math.hpp"
 
 namespace tilestep::simt::emulated {
 

@@ -11,9 +11,9 @@
 #include <type_traits>
 
 #include "kernels/base/numeric/small_float.hpp"
-#include "kernels/base/simt/emulated_atomics.hpp"
-#include "kernels/base/simt/emulated_threads.hpp"
-#include "kernels/base/simt/emulated_types.hpp"
+#include "kernels/base/simt/emulator/emulated_atomics.hpp"
+#include "kernels/base/simt/emulator/emulated_threads.hpp"
+#include "kernels/base/simt/emulator/emulated_types.hpp"
 #include "kernels/base/simt/toolkit/rounding.hpp"
 
 inline namespace tilestep_toolkit {

@@ -16,8 +16,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "kernels/base/simt/emulated_threads.hpp"
-#include "kernels/base/simt/emulator.hpp"
+#include "kernels/base/simt/emulator/emulated_threads.hpp"
+#include "kernels/base/simt/emulator/emulator.hpp"
 
 // A kernel is what all of an edited source is: Hopper's, for code that asks.
 #if !defined(__CUDA_ARCH__)

@@ -4,8 +4,8 @@
 /// The vector types that emulated_types.hpp leaves out, with their make_ functions ("C++ Language Extensions", "Built-in
 /// Vector Types"). Included by words.hpp.
 
-#include "kernels/base/simt/emulated_threads.hpp"
-#include "kernels/base/simt/emulated_types.hpp"
+#include "kernels/base/simt/emulator/emulated_threads.hpp"
+#include "kernels/base/simt/emulator/emulated_types.hpp"
 
 // What a call returns into memory is a store that the compilers do not tell of (simt/memory_words.cpp): these are inlined.
 // Clang takes no attribute after a definition.

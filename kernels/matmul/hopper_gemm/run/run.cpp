@@ -9,8 +9,8 @@
 
 #include "kernels/base/lab/random.hpp"
 #include "kernels/base/numeric/index.hpp"
-#include "kernels/base/simt/async_event.hpp"
-#include "kernels/base/simt/emulated_like.hpp"
+#include "kernels/base/simt/emulator/async_event.hpp"
+#include "kernels/base/simt/emulator/emulated_like.hpp"
 #include "kernels/base/simt/simt.hpp"
 #include "kernels/matmul/hopper_gemm/run/report.hpp"
 

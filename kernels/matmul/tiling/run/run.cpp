@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "kernels/base/numeric/index.hpp"
-#include "kernels/base/simt/emulated_like.hpp"
+#include "kernels/base/simt/emulator/emulated_like.hpp"
 #include "kernels/base/simt/simt.hpp"
 #include "kernels/matmul/tiling/run/report.hpp"
 

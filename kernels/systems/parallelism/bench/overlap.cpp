@@ -5,7 +5,7 @@
 
 #include "kernels/base/lab/random.hpp"
 #include "kernels/base/numeric/float_format.hpp"
-#include "kernels/base/simt/nccl.hpp"
+#include "kernels/base/simt/cuda/nccl.hpp"
 #include "kernels/systems/parallelism/gather/gather.hpp"
 
 namespace tilestep::parallelism {

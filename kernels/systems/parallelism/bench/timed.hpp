@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kernels/base/lab/closest.hpp"
-#include "kernels/base/simt/nccl.hpp"
+#include "kernels/base/simt/cuda/nccl.hpp"
 #include "kernels/systems/parallelism/bench/bench.hpp"
 #include "kernels/systems/parallelism/run/team.hpp"
 

@@ -6,7 +6,7 @@
 #include "kernels/systems/parallelism/gather/coming.cu"
 #include "kernels/systems/parallelism/gather/launch_gather.hpp"
 #if defined(__CUDACC__)
-#include "kernels/base/simt/ranks_cuda.hpp"
+#include "kernels/base/simt/cuda/ranks_cuda.hpp"
 #endif
 
 namespace tilestep::parallelism::SIMT_BACKEND {

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "kernels/base/simt/block_runner.hpp"
+#include "kernels/base/simt/emulator/block_runner.hpp"
 #include "tests/catch.hpp"
 
 namespace tilestep::inspect {

@@ -9,7 +9,7 @@
 
 #include "kernels/base/lab/quick.hpp"
 #include "kernels/base/lab/recording.hpp"
-#include "kernels/base/simt/clockless.hpp"
+#include "kernels/base/simt/emulator/clockless.hpp"
 #include "kernels/catalog.hpp"
 #include "tests/catch.hpp"
 #include "tests/reports.hpp"

@@ -1,4 +1,4 @@
-#include "kernels/base/simt/call_sites.hpp"
+#include "kernels/base/simt/emulator/call_sites.hpp"
 
 #include <set>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "kernels/base/simt/cuda_module.hpp"
+#include "kernels/base/simt/cuda/cuda_module.hpp"
 
 #include "tests/catch.hpp"
 #include "tests/kernels/base/simt/testing.hpp"

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "kernels/base/simt/evidence.hpp"
+#include "kernels/base/simt/emulator/evidence.hpp"
 #include "kernels/catalog.hpp"
 #include "tests/catch.hpp"
 

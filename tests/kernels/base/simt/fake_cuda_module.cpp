@@ -1,6 +1,6 @@
 // A CUDA module without CUDA: it names a GPU that nobody has, and the sources that its build says.
 
-#include "kernels/base/simt/cuda_module.hpp"
+#include "kernels/base/simt/cuda/cuda_module.hpp"
 #include "kernels/base/simt/source_hash.hpp"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))

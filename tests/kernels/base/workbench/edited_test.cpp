@@ -4,11 +4,11 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "kernels/answer.hpp"
 #include "kernels/base/lab/assets.hpp"
 #include "kernels/base/workbench/compiler.hpp"
 #include "kernels/base/workbench/folders.hpp"
 #include "kernels/base/workbench/precompiled.hpp"
-#include "kernels/catalog.hpp"
 #include "tests/catch.hpp"
 #include "tests/kernels/base/workbench/own_cache.hpp"
 #include "tests/part.hpp"

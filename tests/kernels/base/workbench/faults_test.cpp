@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 
+#include "kernels/answer.hpp"
 #include "kernels/base/lab/assets.hpp"
 #include "kernels/base/workbench/edited.hpp"
 #include "kernels/base/workbench/guarded.hpp"

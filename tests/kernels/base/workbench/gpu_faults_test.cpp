@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/base/simt/cuda_module.hpp"
+#include "kernels/base/simt/cuda/cuda_module.hpp"
 #include "kernels/base/workbench/guarded.hpp"
 #include "tests/catch.hpp"
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "kernels/catalog.hpp"
+#include "kernels/answer.hpp"
 
 namespace tilestep::tests {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/answer.hpp"
 #include "kernels/base/lab/assets.hpp"
-#include "kernels/catalog.hpp"
 #include "tests/catch.hpp"
 #include "tests/kernels/base/workbench/own_cache.hpp"
 #include "tests/part.hpp"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "kernels/answer.hpp"
 #include "kernels/base/lab/assets.hpp"
-#include "kernels/catalog.hpp"
 #include "tests/catch.hpp"
 #include "tests/kernels/base/workbench/own_cache.hpp"
 #include "tests/part.hpp"

@@ -82,7 +82,7 @@ TEST_CASE("the body of a function that lessons share is the one that a GPU runs"
       functions_in_reach("flash-attention-3", "kernels/attention/flash_attention_3/flash_3.cu");
   for (const auto& [name, header] :
        std::map<std::string, std::string>{{"consumer_wait", "ring.hpp"},
-                                          {"wgmma", "hopper_cuda.hpp"},
+                                          {"wgmma", "cuda/hopper_cuda.hpp"},
                                           {"raise_maximum", "softmax_step.hpp"}}) {
     CAPTURE(name);
     REQUIRE(third.contains(name));
@@ -90,11 +90,11 @@ TEST_CASE("the body of a function that lessons share is the one that a GPU runs"
   }
   const Definitions ring = functions_in_reach("flash-attention-3", simt + "ring.hpp");
   REQUIRE(ring.contains("wait_for"));
-  CHECK(ring.at("wait_for").path == simt + "hopper_cuda.hpp");
+  CHECK(ring.at("wait_for").path == simt + "cuda/hopper_cuda.hpp");
   for (const lab::Lesson* lesson : lessons()) {
     for (const std::string& header : shared_headers(lesson->info().id)) {
       CAPTURE(header);
-      CHECK_FALSE(tests::contains(header, "emulated"));
+      CHECK_FALSE(tests::contains(header, "emulator"));
       CHECK(tests::error_of([&] { require_source(lesson->info().id, header); }) != "");
     }
   }

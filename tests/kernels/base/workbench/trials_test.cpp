@@ -12,9 +12,10 @@
 #include <set>
 #include <sstream>
 
+#include "kernels/answer.hpp"
 #include "kernels/base/lab/assets.hpp"
-#include "kernels/base/simt/clockless.hpp"
-#include "kernels/base/simt/evidence.hpp"
+#include "kernels/base/simt/emulator/clockless.hpp"
+#include "kernels/base/simt/emulator/evidence.hpp"
 #include "kernels/base/workbench/orders.hpp"
 #include "kernels/base/workbench/program.hpp"
 #include "kernels/base/workbench/sources.hpp"

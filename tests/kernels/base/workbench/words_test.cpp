@@ -6,8 +6,8 @@
 #include <string>
 #include <variant>
 
+#include "kernels/answer.hpp"
 #include "kernels/base/lab/assets.hpp"
-#include "kernels/catalog.hpp"
 #include "tests/catch.hpp"
 #include "tests/kernels/base/workbench/own_cache.hpp"
 
