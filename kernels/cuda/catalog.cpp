@@ -32,6 +32,15 @@ TILESTEP_EXPORT const char* tilestep_cuda_source_hash() {
 /// See kernels/base/simt/cuda/cuda_module.hpp.
 TILESTEP_EXPORT void tilestep_cuda_status(tilestep::simt::CudaStatus& status) {
   status = tilestep::simt::cuda::status();
+#if defined(TILESTEP_CUDA_HASTE)
+  // Lest its times be taken for the kernels'.
+  if (status.available) {
+    status.available = false;
+    status.reason =
+        "the CUDA backend was compiled for tests on a machine without a GPU, its kernels not "
+        "optimized; build it again on this machine, or there by ./run";
+  }
+#endif
 }
 
 /// See kernels/base/simt/cuda/cuda_module.hpp.
