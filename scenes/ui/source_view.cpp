@@ -172,7 +172,7 @@ class SourceRows {
       std::size_t end = at;
       while (end < text.size() && is_part(end)) ++end;
       const bool called = end < text.size() && (text[end] == '(' || text[end] == '<') &&
-                          !is_declared(text.substr(0, at));
+                          !is_declared(line_before(text.substr(at)));
       const int word = word_at(text.substr(at, end - at), number, called);
       if (word >= 0) {
         put(at, Role::text);
@@ -186,7 +186,14 @@ class SourceRows {
     return x;
   }
 
-  /// Whether the name after `before` is a variable's: a type stands there.
+  /// The line of a part of the source up to it.
+  std::string_view line_before(std::string_view part) const {
+    const auto at = static_cast<std::size_t>(part.data() - source_.data());
+    const std::string_view all = source_.substr(0, at);
+    return all.substr(all.rfind('\n') + 1);
+  }
+
+  /// Whether the name after `before` is declared there: a type stands before it.
   static bool is_declared(std::string_view before) {
     const std::size_t last = before.find_last_not_of(' ');
     if (last == before.npos || last + 1 == before.size()) return false;

@@ -316,6 +316,20 @@ TEST_CASE("a source folds what records, says what lines computed, and knows its 
   CHECK(parts.at("source_line").min.y > folded);
 }
 
+TEST_CASE("a function is a word where it is called, not where a name is declared", "[ui]") {
+  const std::string source =
+      "float f(float x) {\n  const Step f(x);\n  return f(x) + simt::f<2>(f);\n}\n  f(1);\n";
+  tests::SceneFrame frame;
+  const ui::SourceLook look{0, {}, {}, {{"f", ui::Role::sky, false, true}}};
+  std::map<std::string, ui::MapEntry> parts;
+  for (int times = 0; times < 2; ++times)
+    parts = frame.draw(kSize, [&] { ui::source_view("kernel", source, look); });
+  CHECK_FALSE(parts.contains("word_1_f"));
+  CHECK_FALSE(parts.contains("word_2_f"));
+  CHECK(parts.contains("word_3_f"));
+  CHECK(parts.contains("word_5_f"));
+}
+
 TEST_CASE("markdown becomes blocks of words", "[ui]") {
   const auto blocks = ui::parse_markdown(
       "# Title\n\nA **bold**, `code x` word.\n\n- one\n  - nested\n- two\n\n3. three\n\n"
