@@ -207,7 +207,7 @@ void add_profile(CLI::App& app, Invocation& invocation) {
   command->add_option("--shot", arguments->shot, "Also draw the window (.png)")->type_name("FILE");
   command
       ->add_option("--question", arguments->question,
-                   "Of the drawn window: the question it stands at, 1–6")
+                   "The question at which the drawn window stands, 1–6")
       ->type_name("N");
   command->add_option("--size", arguments->size, "Size of the window in pixels (default 1440x900)")
       ->type_name("WxH");

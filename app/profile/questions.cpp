@@ -223,7 +223,7 @@ class Answers {
       return answer;
     }
     const auto first = ranked(times).front();
-    answer.text = fmt::format("{} launched most. Of the kernels' {}: {}.", first.first,
+    answer.text = fmt::format("{} launched most. Shares of the kernels' {}: {}.", first.first,
                               time_of(total()), said_of(times, all_ns_));
     if (graphs >= 0.05)
       answer.text += fmt::format(" {} comes from CUDA graphs, whose launch hides the operator.",
@@ -313,10 +313,11 @@ class Answers {
           kineto() ? "record_shapes=True" : "torch.autograd.profiler.emit_nvtx(record_shapes=True)";
       return answer;
     }
-    answer.text = fmt::format("Of the kernels' {}: {}", time_of(total()), said_of(times, all_ns_));
+    answer.text =
+        fmt::format("Shares of the kernels' {}: {}", time_of(total()), said_of(times, all_ns_));
     if (unknown > 0) answer.text += fmt::format("; {} does not say", percent_of(unknown / all_ns_));
     answer.text += by_op == 0      ? ", by the kernels' names."
-                   : by_op < known ? ", by the operators' inputs, else by the kernels' names."
+                   : by_op < known ? ", by the operators' inputs, otherwise by the kernels' names."
                                    : ", by the operators' inputs.";
     if (by_op == 0)
       answer.record = kineto() ? "record_shapes=True, which has the types of all inputs"

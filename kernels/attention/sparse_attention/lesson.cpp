@@ -33,7 +33,7 @@ const lab::KnobTable<Params>& knob_table() {
                     "How many a query sees; of block-sparse about, of prefix the first."},
                    1, 64)
           .with("method", {"sliding-window", "strided", "block-sparse", "prefix"})
-          .integer(&Params::context, {"context", "Tokens", "", "Of the text."}, 8, 64)
+          .integer(&Params::context, {"context", "Tokens", "", "Tokens in the text."}, 8, 64)
           .integer(&Params::top_k, {"top_k", "Top-k", "tokens", "That dsa chooses."}, 1, 64)
           .integer(&Params::indexer_heads,
                    {"indexer_heads", "Indexer's heads", "", "Heads that score the tokens."}, 1, 8)
@@ -42,7 +42,7 @@ const lab::KnobTable<Params>& knob_table() {
                   {"tile", "Tile", "", "Queries and keys of a tile; of dsa tokens at a time."},
                   {"4", "8", "16", "32"})
           .choice(&Params::finding,
-                  {"found", "Tiles found by", "", "What the rule is asked for of each tile."})
+                  {"found", "Tiles found by", "", "How the rule is asked about a tile."})
           .with("method", {"causal", "sliding-window", "strided", "block-sparse", "documents",
                            "prefix", "own"})
           .group("run")

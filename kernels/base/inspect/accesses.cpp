@@ -152,7 +152,7 @@ void Session::access(std::uintptr_t address, std::size_t bytes, SharedUse use, v
               simt::emulated::callers_of(site),
               {},
               running_,
-              fmt::format("{} reads {}, which nobody has written",
+              fmt::format("{} reads {}, which was never written",
                           runner.position(runner.current_thread()), named(*array, address))});
       }
     }

@@ -301,7 +301,7 @@ void Session::check_coverage(Allocation& array, unsigned line) {
             {},
             array.written_by,
             fmt::format(
-                "{} has {}, {} in all, for the {} elements of {}: {} is one that nobody writes",
+                "{} has {}, {} in all, for the {} elements of {}: {} is one that is never written",
                 by.kernel, describe(by.shape), threads, elements, array.name, what)});
       return;
     }
@@ -312,7 +312,7 @@ void Session::check_coverage(Allocation& array, unsigned line) {
         {},
         {},
         0,
-        fmt::format("the copy takes {} from the device, which nobody has written", what)});
+        fmt::format("the copy takes {} from the device, which was never written", what)});
 }
 
 }  // namespace tilestep::inspect

@@ -67,10 +67,11 @@ std::string printed() {
 
 /// Of the host: a kernel's are the guard's.
 void on_signal(int number) {
-  const char* what = number == SIGSEGV || number == SIGBUS
-                         ? "the host uses an address that is nobody's: a null or wild pointer"
-                     : number == SIGFPE ? "the host divides by zero"
-                                        : "the program ends by a signal";
+  const char* what =
+      number == SIGSEGV || number == SIGBUS
+          ? "the host uses an address outside all allocations: a null or wild pointer"
+      : number == SIGFPE ? "the host divides by zero"
+                         : "the program ends by a signal";
   ::signal(number, SIG_DFL);
   if (running.ends) ::_exit(1);
   running.session->find({Kind::crash, 0, 0, simt::emulated::place_here().callers, {}, 0, what});

@@ -353,7 +353,8 @@ void Session::conclude(bool whole) {
       return each.kind == Kind::launch && each.line == refused_line_;
     });
     if (refused != findings_.end())
-      refused->text += "; nobody asks for the error: call cudaGetLastError() after a launch";
+      refused->text +=
+          "; the program never asks for the error: call cudaGetLastError() after a launch";
   }
   if (!whole) return;
   std::map<unsigned, std::pair<int, const Allocation*>> leaks;

@@ -5,7 +5,7 @@
 ///
 ///     simt::grid_barrier(arrived, round)   by all threads of all blocks, with round 0, 1, 2, …: what they stored before
 ///                                          is visible to all behind it. `arrived` is a counter that starts at 0
-///     simt::load_early(packs, i)           packs[i], 16 bytes that nobody writes, asked for here, however late it is used
+///     simt::load_early(packs, i)           packs[i], 16 bytes that stay as they are, asked for here, however late it is used
 ///
 /// On a GPU a block's first thread counts the block in and polls until all have come (CUDA C++ Programming Guide, "Memory
 /// Fence Functions"). Under emulation threads of different OS threads must not wait for each other: such a launch has

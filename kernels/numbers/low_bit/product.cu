@@ -144,7 +144,7 @@ __device__ inline void note_factors(const Watch& watch, int chunk, const float (
   watch.note(kFactorsSite, chunk, factors);
 }
 
-/// Of all lanes.
+/// The sum over all lanes.
 __device__ inline float warp_sum(float sum) {
   for (int apart = 16; apart > 0; apart /= 2) sum += __shfl_xor_sync(kAllLanes, sum, apart);
   return sum;

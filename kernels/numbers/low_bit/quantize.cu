@@ -26,7 +26,7 @@ __device__ inline Range no_range() {
   return {INFINITY, -INFINITY, 0.0f};
 }
 
-/// Of all threads of the block, in a tree; in thread 0.
+/// Over all threads of the block, in a tree; in thread 0.
 __device__ inline Range block_range(Range range) {
   __shared__ simt::Array<Range, kRowThreads> ranges;
   const int thread = static_cast<int>(threadIdx.x);
@@ -63,7 +63,7 @@ __global__ void tensor_range(simt::Global<Range> ranges, Matrix matrix) {
 
 // ---- a thread's eight weights -------------------------------------------------------------------
 
-/// Of the weights of `lanes` neighbouring lanes.
+/// Over the weights of `lanes` neighbouring lanes.
 __device__ inline Range group_range(const float (&w)[kWeights], int lanes) {
   Range range{w[0], w[0], 0.0f};
   for (int i = 1; i < kWeights; ++i) {

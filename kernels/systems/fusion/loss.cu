@@ -1,6 +1,6 @@
 #pragma once
 
-// Fusion: softmax and cross entropy in one kernel. Of a row of logits only one number is wanted, so neither the
+// Fusion: softmax and cross entropy in one kernel. A row of logits comes to one number, so neither the
 // probabilities nor their sums leave the chip: the row is read once and loss = log Σ exp(x) − x[target].
 
 #include <cstddef>

@@ -68,7 +68,7 @@ __device__ void warp_sums(float (&sums)[kTokens]) {
 }
 
 /// The weights of a step's rows in the order in which a warp needs them: of each layer gate and up in turn, then down. A lane
-/// reads what it copied itself, so nobody waits for another.
+/// reads what it copied itself, so no lane waits for another.
 template <int kDepth, class Ring>
 struct Stream {
   const Model& model;

@@ -271,7 +271,7 @@ __device__ bool go_at_once(Wire<Tape>& wire) {
   const int n = wire.job.ranks, rank = wire.job.rank, packs = wire.job.units * wire.job.unit;
   const auto in = wire.in();
   const auto room = wire.room(rank), out = wire.out(rank);
-  // Two rooms take turns: a rank that is ahead by a call writes where nobody reads any more.
+  // Two rooms take turns: a rank that is ahead by a call writes where no rank reads any more.
   const int half = static_cast<int>(wire.epoch % 2) * n;
   float first = 0;
   wire.move(

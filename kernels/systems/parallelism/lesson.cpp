@@ -29,8 +29,8 @@ const lab::KnobTable<Params>& knob_table() {
   static const auto table =
       lab::KnobTable<Params>()
           .group("run")
-          .choice(&Params::algorithm,
-                  {"algorithm", "Algorithm", "", "Who sends what to whom in an all-reduce."})
+          .choice(&Params::algorithm, {"algorithm", "Algorithm", "",
+                                       "Which rank sends what to which in an all-reduce."})
           .integer(&Params::ranks, {"ranks", "Ranks", "", "GPUs that work together."}, 2,
                    kMostRanks)
           .integer(&Params::message,

@@ -32,7 +32,7 @@ lab::KnobTable<Params> made_table() {
             are_probes)
       .choice(&Params::bottleneck, {"bottleneck", "Bottleneck", "",
                                     "What limits the step: bytes of memory, too few loads in "
-                                    "flight, the host, or work that nobody needs."})
+                                    "flight, the host, or work without a use."})
       .choice(&Params::suspect, {"operator", "Operator", "", "Where the time goes."})
       .choice(&Params::cause, {"cause", "Cause", "", "What is wrong there."})
       .choice(&Params::fix, {"fix", "Fix", "", "What is changed; the loop is run again with it."})

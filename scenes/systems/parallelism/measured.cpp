@@ -97,7 +97,7 @@ std::string plan_agrees(const lab::Report& bench) {
     if (!worst || off(row) > off(*worst)) worst = row;
   }
   if (!worst) return "";
-  return fmt::format("Of all cuts the plan is off most for {}: {:.1f} ms planned, {:.1f} measured.",
+  return fmt::format("The plan is off most for {}: {:.1f} ms planned, {:.1f} measured.",
                      text_in(*table, *worst, "cut"),
                      number_in(*table, *worst, "predicted").value_or(0),
                      number_in(*table, *worst, "measured").value_or(0));

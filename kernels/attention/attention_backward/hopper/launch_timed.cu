@@ -8,7 +8,7 @@ namespace tilestep::attention_backward::hopper::SIMT_BACKEND {
 void run(simt::Device& device, const Problem& problem, const Arrays& arrays) {
   start(device, problem, arrays, simt::NoTape{});
 }
-/// Of the kernel that multiplies.
+/// The multiplying kernel's.
 simt::Resources resources(simt::Device& device, const Problem& problem) {
   simt::Resources resources;
   with_tile(device.info(), problem, [&](auto tile) {

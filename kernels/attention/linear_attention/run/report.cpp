@@ -73,7 +73,7 @@ lab::Table chunk_table(const Trace& trace) {
 
 lab::Table length_table(const Trace& trace) {
   lab::Table table{"lengths",
-                   "Of one head, by formula: what it keeps, and its FLOPs per token",
+                   "One head, by formula: what it keeps, and its FLOPs per token",
                    {whole("length", "length", "tokens"), real("cache", "K/V cache", "B", 0),
                     real("state", "state", "B", 0), real("softmax", "softmax", "FLOP", 0),
                     real("linear", "state", "FLOP", 0)}};

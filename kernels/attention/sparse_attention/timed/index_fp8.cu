@@ -109,7 +109,7 @@ struct Scorer {
   __device__ __forceinline__ int own_query() const {
     return static_cast<int>(threadIdx.x) % 2;
   }
-  /// Of a tile the thread's own score: each of a row's four lanes has all four of two tokens and two queries.
+  /// The thread's own score in a tile: each of a row's four lanes has all four of two tokens and two queries.
   __device__ __forceinline__ float own_score(const float (&sums)[kColumns / 2], int tile,
                                              int& token, bool& seen) const {
     const int thread = static_cast<int>(threadIdx.x) % kGroup, lane = thread % 32;

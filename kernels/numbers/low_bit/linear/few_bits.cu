@@ -130,7 +130,7 @@ struct Q4KOfLane {
   __device__ __forceinline__ static int column_of_inputs(int lane) {
     return lane / 4 * 32 + lane % 2 * 16;
   }
-  /// Of the four lanes that share 64 bytes, two have the codes of column n.
+  /// Two of the four lanes that share 64 bytes have the codes of column n.
   __device__ __forceinline__ static bool has_inputs(int lane) {
     return lane / 8 % 2 == lane / 2 % 2;
   }

@@ -5,7 +5,7 @@
 //
 // A slice: 512 columns, a word of each lane. All that a lane looks up lies in its own bank, so that no two collide: entry
 // `byte` of a lane's table i is at byte · 256 + i % 2 · 128 + lane · 4 of half i / 2, an address that one PRMT makes. A
-// word of 16 weights takes four of them, four loads and four additions. 81 of 256 entries exist; nobody reads the others.
+// word of 16 weights takes four of them, four loads and four additions. 81 of 256 entries exist; the others are never read.
 // What bounds it is the path to shared memory, a warp's access a cycle: 4 look-ups, the words' own load and 9/8 of a shuffle
 // for 512 weights are 84 weights a cycle; an H200's memory brings a multiprocessor about 75.
 //

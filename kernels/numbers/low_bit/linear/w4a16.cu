@@ -23,7 +23,7 @@ namespace tilestep::low_bit::SIMT_BACKEND {
 
 // ---- a word of codes ----------------------------------------------------------------------------
 
-/// Where register i of mma's A in BF16 has its two codes: in bits 4 · place and 16 higher. Of a byte the upper four bits
+/// Where register i of mma's A in BF16 has its two codes: in bits 4 · place and 16 higher. A byte's upper four bits
 /// are row r's, the lower ones row r + 8's.
 __host__ __device__ constexpr int place_of(int i) {
   return i ^ 1;
@@ -164,7 +164,7 @@ struct DigitsOfX {
       }
     }
   }
-  /// mma's B of 64 columns of a group: eight digits, of two rows of X. Nobody reads what comes of rows past the batch.
+  /// mma's B of 64 columns of a group: eight digits, of two rows of X. Products of rows past the batch are never read.
   __device__ __forceinline__ void load(unsigned (&b)[4], int pair, int group, int half) const {
     const int lane = static_cast<int>(threadIdx.x) % 32, wanted = 8 * pair + lane % 8;
     const int row = wanted < 4 * batch ? wanted : 0;

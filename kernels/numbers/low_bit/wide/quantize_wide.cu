@@ -38,7 +38,7 @@ __device__ inline void load_pairs(Weights weights, int chunk, Pairs& w) {
 
 // ---- a group's range ----------------------------------------------------------------------------
 
-/// Of the weights of `lanes` neighbouring lanes: the largest magnitude, as a range around 0.
+/// Over the weights of `lanes` neighbouring lanes: the largest magnitude, as a range around 0.
 __device__ inline Range wide_magnitude(const Pairs& w, int lanes) {
   unsigned most = w[0];
   for (int i = 1; i < kWide / 2; ++i) most = simt::max_magnitude_bf16x2(most, w[i]);
@@ -169,7 +169,7 @@ __device__ inline void round_to_integers(const Pairs& w, const Scale& scale,
   }
 }
 
-/// Of a scale so small that FP16 is coarse: a weight may be past the last code.
+/// For a scale so small that FP16 is coarse: a weight may be past the last code.
 template <Format kFormat>
 __device__ inline void saturate_integers(const Pairs& w, const Scale& scale,
                                          float (&codes)[kWide]) {
@@ -320,7 +320,7 @@ struct SuperPart {
 /// A super-block has 16 lanes, a group two of them.
 __device__ inline SuperPart q4_k_part(const Pairs& w) {
   constexpr unsigned kLanes = kSuperBlock / kWide;
-  // Of a group's two lanes the even one looks after the scale, the odd one after the minimum.
+  // A group has two lanes: the even one looks after the scale, the odd one after the minimum.
   const Range range = wide_range(w, 2);
   const bool is_odd = threadIdx.x % 2 != 0;
   const float low = fminf(range.low, 0.0f);
@@ -364,7 +364,7 @@ __device__ inline SuperPart q4_k_part(const Pairs& w) {
   return part;
 }
 
-/// Of two super-blocks the four words before the codes: by the first four lanes those of one, by the next four those of
+/// The four words before the codes of two super-blocks: by the first four lanes those of one, by the next four those of
 /// the other.
 __device__ inline unsigned heads_of(const SuperPart& first, const SuperPart& second) {
   const unsigned lane = threadIdx.x % 16, from = threadIdx.x % 32 - lane + lane % 4 * 2;

@@ -29,7 +29,7 @@ struct Added {
 
   template <class T>
   using Stored = T;
-  /// Of half of the tile's columns.
+  /// The pairs of half of the tile's columns.
   template <class T>
   struct Ahead {
     unsigned pairs[T::kColumns / 16][2];

@@ -8,7 +8,7 @@
 //   a list      of packs with a logit that may be among the k largest. So many threads' largest logits so far bound
 //               those from below; the bound is raised when the stream has gone twice as far, so a list stays short
 //
-// The first block has the records and candidates of all; then few instructions are left. Of the candidates each one's
+// The first block has the records and candidates of all; then few instructions are left. Each candidate's
 // rank is counted: how many are larger, and what they weigh. That says whether it is kept; and what the kept ones
 // before it weigh whether it is the token. Without top-k and top-p the records lead to a segment, which is read again.
 //
@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(kMostSampleThreads, 2)
   const auto list_at = list_of(int{}, place.at);
   const auto candidates = simt::dynamic_shared<Candidate>(
       lists ? kMostCandidates : 1, static_cast<std::size_t>(lists ? place.candidates : 0));
-  // Of the first block.
+  // The first block's.
   const auto records = simt::hopper::remote<Mass>(base + static_cast<unsigned>(place.records), 0,
                                                   static_cast<std::size_t>(segments), "records");
 
@@ -210,7 +210,7 @@ __global__ void __launch_bounds__(kMostSampleThreads, 2)
     }
     least = logit_of<Dtype::fp32>(bound);
     const unsigned count = counts[0];
-    // Of a list that was full nothing is worth knowing.
+    // A list that was full tells nothing.
     if (count > kMostListed && threadIdx.x == 0) atomicAdd(&counts[1], kMostListed);
     for (int i = static_cast<int>(threadIdx.x);
          i < static_cast<int>(min(count, unsigned{kMostListed})); i += threads) {

@@ -6,7 +6,7 @@
 //   landing   a pack that a thread has taken into registers makes room for its pack of the next row, which is on its way
 //             from then on
 //   rows      while a row's sums are on their way between warps and blocks, the next row is taken and summed
-//   turns     the row after those is the next that nobody has: multiprocessors come to memory unequally fast, and with
+//   turns     the row after those is the next that is free: multiprocessors come to memory unequally fast, and with
 //             rows dealt out beforehand all would wait for the slowest
 //   gain      read once for all rows: kept on the chip
 //

@@ -164,5 +164,5 @@ TEST_CASE("Parallelism: a view for each table of the bench, with a sentence of i
   REQUIRE(sentences.size() == 4);
   CHECK(sentences[0] == "An all-gather of 4 KB, one-shot: 0.50 times as fast as NCCL's.");
   CHECK(tests::contains(sentences[2], "1.00 times as fast as in turn"));
-  CHECK(tests::contains(sentences[3], "the plan is off most for context"));
+  CHECK(tests::contains(sentences[3], "The plan is off most for context"));
 }
