@@ -38,7 +38,9 @@ SourceSpot draw_source(ShellState& state, const scenes::SourceMark& mark) {
   ui::SourceLook look;
   if (path == mark.path) look = {mark.current, mark.step_lines, mark.values};
   std::vector<picture::Subject> subjects;
+  const bool shared = workbench::is_shared_header(path);  // its names are not the picture's
   for (const picture::Symbol& symbol : lesson.player->symbols()) {
+    if (shared) break;
     const picture::Subject subject = picture::subject_of(symbol.about);
     for (const std::string& word : symbol.code) {
       look.words.push_back({word, symbol.tone > 0 ? picture::tone_role(symbol.tone) : Role::text,
@@ -60,20 +62,20 @@ SourceSpot draw_source(ShellState& state, const scenes::SourceMark& mark) {
   AssemblyDesk& assembly = desk.assembly;
   ui::LineLinks links;
   if (desk.opened) look.current = 0;  // it is brought into sight again afterwards
-  if (desk.opened && desk.opened->line > 0) {
-    links.lit = {desk.opened->line};
-    if (std::exchange(desk.opened->fresh, false)) links.go_to = desk.opened->line;
+  if (desk.opened) {
+    if (desk.opened->line > 0) links.lit = {desk.opened->line};
+    if (std::exchange(desk.opened->fresh, false)) links.go_to = std::max(1, desk.opened->line);
   }
-  const bool listed = !workbench::is_shared_header(path);  // the listing is of what is on show
-  if (assembly.form && listed) {
+  if (assembly.form && !shared) {
     links.lit = assembly.hovered;
     if (links.lit.empty() && assembly.line > 0) links.lit = {assembly.line};
     if (const int to = std::exchange(assembly.source_goes, 0); to > 0) links.go_to = to;
   }
   const int word = ui::source_view("kernel", text, look, links);
-  if (links.clicked > 0 && listed) assembly.line = assembly.listing_goes = links.clicked;
-  const SourceSpot spot = listed ? SourceSpot{text, look.current, links.hovered}
-                                 : SourceSpot{lab::asset(mark.path), mark.current};
+  if (links.clicked > 0 && !shared) assembly.line = assembly.listing_goes = links.clicked;
+  // Of a shared header there is no listing: it stays the step's.
+  const SourceSpot spot = shared ? SourceSpot{lab::asset(mark.path), mark.current}
+                                 : SourceSpot{text, look.current, links.hovered};
   if (word < 0) return spot;
   if (word >= std::ssize(subjects)) {
     const workbench::Definition& body = *bodies[static_cast<std::size_t>(word) - subjects.size()];
