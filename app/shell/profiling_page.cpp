@@ -293,12 +293,15 @@ void draw_profile(ShellState& state, const Layout& layout, ImVec2 size) {
   const float margin = px(16), left = layout.rail.max.x + margin, right = size.x - margin;
   ImGui::SetCursorScreenPos({left, margin});
   ImGui::PushStyleColor(ImGuiCol_ChildBg, 0);
-  ImGui::BeginChild("profile", {right - left, size.y - margin}, false,
-                    ImGuiWindowFlags_NoNavInputs | ImGuiWindowFlags_NoScrollWithMouse |
-                        ImGuiWindowFlags_NoScrollbar);
-  ImGui::PopStyleColor();
   Profiling& profiling = state.profiling;
-  if (profiling.file().empty()) {
+  const bool chooses = profiling.file().empty();
+  // The choice scrolls; the page of a trace has panes that do.
+  ImGui::BeginChild(
+      chooses ? "choice" : "profile", {right - left, size.y - (chooses ? 2 : 1) * margin}, false,
+      ImGuiWindowFlags_NoNavInputs |
+          (chooses ? 0 : ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse));
+  ImGui::PopStyleColor();
+  if (chooses) {
     draw_profile_chooser(state);
   } else {
     draw_profile_head(state, profiling.shown());

@@ -130,6 +130,7 @@ bool holds(const std::vector<ui::MapEntry>& parts, ImVec2 at) {
 std::string contrast_faults(ui::Context& context, int& checked) {
   constexpr float kLeast = 4.5f;
   const Fills fills(*ImGui::GetDrawData());
+  const float bottom = ImGui::GetDrawData()->DisplaySize.y;
   std::vector<ui::MapEntry> disabled;
   std::copy_if(context.map().begin(), context.map().end(), std::back_inserter(disabled),
                [](const ui::MapEntry& part) { return part.value == "disabled"; });
@@ -142,7 +143,7 @@ std::string contrast_faults(ui::Context& context, int& checked) {
     for (const float share : {0.1f, 0.5f, 0.9f}) {
       const ImVec2 at(text.min.x + share * (text.max.x - text.min.x), y);
       const bool clipped = at.x < text.clip_min.x || at.x >= text.clip_max.x ||
-                           at.y < text.clip_min.y || at.y >= text.clip_max.y;
+                           at.y < text.clip_min.y || at.y >= std::min(text.clip_max.y, bottom);
       if (clipped || holds(disabled, at)) continue;
       const auto ground = fills.ground(text, at);
       if (!ground) continue;

@@ -194,7 +194,7 @@ Box TriageScene::complaint() const {
   return labelled({"complaint"},
                   {box({"questions"}, {std::move(questions)}, text("six questions"),
                        {.weight = 4, .least_height = 8})},
-                  {}, {.weight = 6, .least_width = 16.9f, .least_height = 11});
+                  {}, {.weight = 6, .least_width = 16.9f, .least_height = 10});
 }
 
 Box TriageScene::instrument(int look) const {
