@@ -114,15 +114,23 @@ void Placer::emit_ticks(const Node& node, const Span& span, bool lowest) {
   if (!axis.ticks) return;
   if (span.band()) return emit_names(span, {span.from, y, room, y + line});
   const int most = std::max(2, static_cast<int>(length / (line * 4)));
+  const auto ticks = ticks_of(axis, most);
+  // Between its ends a name gives way to those beside it.
+  float taken = -INFINITY, end = INFINITY;
+  if (axis.fixed && !ticks.empty())
+    end = span.at(ticks.back().first) - width(ticks.back().second, Face::note) / 2;
   int number = 0;
-  for (const auto& [value, words] : ticks_of(axis, most)) {
+  for (const auto& [value, words] : ticks) {
     const float x = std::round(span.at(value)), half = width(words, Face::note) / 2;
     if (x + half > room) break;
-    put_stroke({.of = {{axis.name, number}, 3},
+    put_stroke({.of = {{axis.name, number++}, 3},
                 .points = {{x, node.inside.y1}, {x, node.inside.y1 + px(3)}},
                 .state = State::to_come});
+    const bool last = number == static_cast<int>(ticks.size());
+    if (x - half < taken || (!last && x + half + px(2) > end)) continue;
     say(words, {std::max(x - half, node.area.x0), y}, Face::note, Ink::muted,
-        {{axis.name, number++}, 4});
+        {{axis.name, number - 1}, 4});
+    taken = x + half + px(2);
   }
 }
 
