@@ -35,7 +35,7 @@ constexpr auto reasons_of(Variant) {
       {"For comparison: the tensor-core instruction of a warp, with operands in registers that "
        "ldmatrix fills.",
        "A warpgroup's instruction: 64 rows by up to 256 columns straight from shared memory. "
-       "Ordinary loads fill one stage, and all threads wait for each other.",
+       "Ordinary loads fill one stage, and everybody waits for everybody.",
        "One thread asks TMA for whole tiles and an mbarrier says when they are there; there is "
        "still one stage, so that copies and products take turns.",
        "More stages: the copies of the next k-tiles are under way while one is multiplied.",
