@@ -19,6 +19,12 @@ DraftOf draft_of(const LessonState& lesson, const std::string& path,
   return {lesson.info.id, path, sheet.original};
 }
 
+/// Why a header that lessons share does not come into the editor, and how to go on.
+std::string why_only_read(const std::string& path, const char* instead) {
+  return fmt::format("{} is shared by the lessons' kernels and not edited: {}",
+                     workbench::name_of_file(path), instead);
+}
+
 }  // namespace
 
 KernelDesk::Sheet& ShellState::sheet(const std::string& path) {
@@ -67,10 +73,8 @@ void ShellState::edit_kernel() {
   if (!lesson.report) return;
   KernelDesk& desk = this->desk();
   const std::string path = source_on_show();
-  if (workbench::is_shared_header(path)) {
-    return say(fmt::format("{} is shared by the lessons' kernels and not edited: {}",
-                           workbench::name_of_file(path), "Back to the step, then Edit"));
-  }
+  if (workbench::is_shared_header(path))
+    return say(why_only_read(path, "Back to the step, then Edit"));
   desk.path = path;
   sheet(desk.path);
   desk.edits = true;
@@ -93,10 +97,7 @@ void ShellState::open_source(const std::string& path, int line) {
     desk.opened = KernelDesk::Opened{path, line, session.lesson().cursor};
     return;
   }
-  if (workbench::is_shared_header(path)) {
-    return say(fmt::format("{} is shared by the lessons' kernels and not edited: {}",
-                           workbench::name_of_file(path), "Original, then open it"));
-  }
+  if (workbench::is_shared_header(path)) return say(why_only_read(path, "Original, then open it"));
   desk.guest_in_editor = false;
   desk.path = path;
   sheet(path).placed = line == 0;

@@ -9,7 +9,7 @@
 #include "scenes/shared/guide.hpp"
 #include "scenes/ui/ui.hpp"
 
-/// What the reader of a lesson's text, and who is asked about earlier lessons, have come to.
+/// Where the user stands in a lesson's text, and in questions about earlier lessons.
 namespace tilestep::app {
 
 /// Where the reader of a lesson's text is.
